@@ -1,0 +1,3 @@
+from anatomica.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Benchmarks: cost as ratios against a rival in the same run."""

@@ -1,0 +1,37 @@
+"""The command line: one file a command, heavy imports inside the commands so that --help is instant."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import typer
+
+from anatomica.errors import AnatomicaError
+
+app = typer.Typer(
+    name="anatomica",
+    help="Generate and measure 3D anatomical label maps under localized geometric and topological constraints.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+# One line a module of this folder: it either has a typer sub-app `app` or commands to add by `register(app)`.
+_MODULES = ("bench",)
+for _name in _MODULES:
+    importlib.import_module(f"anatomica.cli.{_name}").register(app)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one sentence on stderr and exit code 2, never a traceback."""
+    from rich.console import Console
+
+    try:
+        app()
+    except AnatomicaError as error:
+        if os.environ.get("ANATOMICA_DEBUG"):
+            raise
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,201 @@
+"""LabelMap: an integer array that always travels with its affine and its label table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import nibabel as nib
+import numpy as np
+from scipy import ndimage
+
+from anatomica.errors import AnatomicaError
+from anatomica.labels import Anatomy, LabelTable
+
+Method = Literal["linear", "nearest"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMap:
+    """A multi-class segmentation: array[i, j, k] is a label id, affine maps (i, j, k, 1) to RAS mm."""
+
+    array: np.ndarray
+    affine: np.ndarray
+    table: LabelTable
+
+    def __post_init__(self) -> None:
+        if self.array.ndim != 3:
+            raise AnatomicaError(f"a label map has 3 axes; this array has shape {self.array.shape}")
+        if not np.issubdtype(self.array.dtype, np.integer):
+            raise AnatomicaError(f"a label map holds integers; this array is {self.array.dtype}")
+        check_affine(self.affine)
+        unknown = sorted(set(np.unique(self.array).tolist()) - set(self.table.ids))
+        if unknown:
+            raise AnatomicaError(
+                f"label ids {unknown[:12]} are not in the label table (its ids: {_short(self.table.ids)}); "
+                "give a mapping for them"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.array.shape  # type: ignore[return-value]
+
+    @property
+    def spacing_mm(self) -> np.ndarray:
+        """Voxel edge lengths in mm along the three array axes."""
+        return np.linalg.norm(self.affine[:3, :3], axis=0)
+
+    @property
+    def voxel_ml(self) -> float:
+        return float(abs(np.linalg.det(self.affine[:3, :3]))) / 1000.0
+
+    def mask(self, *names: str) -> np.ndarray:
+        """Where any of the named tissues is."""
+        return np.isin(self.array, self.table.ids_of(names))
+
+    def volume_ml(self, *names: str) -> float:
+        """Volume of the union of the named tissues, by counting voxels."""
+        return float(self.mask(*names).sum()) * self.voxel_ml
+
+    def present(self) -> tuple[str, ...]:
+        """Short names of the tissues that occur."""
+        found = set(np.unique(self.array).tolist())
+        return tuple(x.name for x in self.table.labels[1:] if x.id in found)
+
+
+def check_affine(affine: np.ndarray) -> None:
+    """Refuse an affine that is not a finite, invertible, unsheared 4x4 map."""
+    if affine.shape != (4, 4) or not np.isfinite(affine).all():
+        raise AnatomicaError("the affine must be a 4x4 matrix of finite numbers")
+    columns = affine[:3, :3]
+    lengths = np.linalg.norm(columns, axis=0)
+    if (lengths < 1e-6).any():
+        raise AnatomicaError(f"the affine has a voxel edge of zero length: {lengths.tolist()} mm")
+    cosines = (columns / lengths).T @ (columns / lengths) - np.eye(3)
+    if np.abs(cosines).max() > 1e-3:
+        raise AnatomicaError(
+            "the affine is sheared (its axes are not at right angles); resample the file first"
+        )
+
+
+def cube_affine(edge_mm: float, n: int, centre_mm: np.ndarray | None = None) -> np.ndarray:
+    """RAS affine of an n^3 cube of the given edge; the centre is (0, 0, 0) mm unless given."""
+    voxel = edge_mm / n
+    affine = np.diag([voxel, voxel, voxel, 1.0])
+    affine[:3, 3] = (np.zeros(3) if centre_mm is None else np.asarray(centre_mm)) - (n - 1) / 2 * voxel
+    return affine
+
+
+def to_ras(label_map: LabelMap) -> LabelMap:
+    """Permute and flip the axes so that they point right, anterior, superior (no resampling)."""
+    now = nib.orientations.io_orientation(label_map.affine)
+    array = nib.orientations.apply_orientation(label_map.array, now)
+    step = nib.orientations.inv_ornt_aff(now, label_map.shape)
+    return replace(label_map, array=np.ascontiguousarray(array), affine=label_map.affine @ step)
+
+
+def resample(
+    label_map: LabelMap, shape: tuple[int, int, int], affine: np.ndarray, method: Method = "linear"
+) -> LabelMap:
+    """The same anatomy on another grid. Outside the source is background.
+
+    `linear` interpolates each label's indicator and takes the largest (one-hot linear + argmax), which keeps
+    volumes and smooth borders; `nearest` picks the closest voxel.
+    """
+    to_source = np.linalg.inv(label_map.affine) @ affine
+    linear, offset = to_source[:3, :3], to_source[:3, 3]
+    if method == "nearest":
+        array = ndimage.affine_transform(label_map.array, linear, offset, output_shape=shape, order=0, cval=0)
+        return replace(label_map, array=array, affine=affine)
+    best = np.full(shape, 0.5, dtype=np.float32)
+    winner = np.zeros(shape, dtype=label_map.array.dtype)
+    total = np.zeros(shape, dtype=np.float32)
+    layers = []
+    for id in np.unique(label_map.array).tolist():
+        if id == 0:
+            continue
+        box, source = _boxes(label_map.array == id, linear, offset, shape)
+        if box is None or source is None:
+            continue
+        start = np.array([s.start for s in box], dtype=float)
+        begin = np.array([s.start for s in source], dtype=float)
+        indicator = np.pad((label_map.array[source] == id).astype(np.float32), 1)
+        weight = ndimage.affine_transform(
+            indicator,
+            linear,
+            offset + linear @ start - begin + 1,
+            output_shape=tuple(s.stop - s.start for s in box),
+            order=1,
+            mode="constant",
+            cval=0.0,
+        )
+        total[box] += weight
+        layers.append((id, box, weight))
+    np.subtract(1.0, total, out=best)
+    for id, box, weight in layers:
+        wins = weight > best[box]
+        best[box][wins] = weight[wins]
+        winner[box][wins] = id
+    return replace(label_map, array=winner, affine=affine)
+
+
+def _boxes(mask: np.ndarray, linear: np.ndarray, offset: np.ndarray, shape: tuple[int, int, int]):
+    """Slices of the source that hold the mask, and of the target grid that can see them."""
+    source = ndimage.find_objects(mask.astype(np.uint8))[0]
+    corners = np.stack(np.meshgrid(*[(s.start - 1.0, float(s.stop)) for s in source], indexing="ij"), -1)
+    seen = np.linalg.solve(linear, (corners.reshape(-1, 3) - offset).T).T
+    low = np.maximum(np.floor(seen.min(0)).astype(int), 0)
+    high = np.minimum(np.ceil(seen.max(0)).astype(int) + 1, shape)
+    if (high <= low).any():
+        return None, None
+    return tuple(slice(a, b) for a, b in zip(low, high, strict=True)), source
+
+
+def centre_mm(label_map: LabelMap, names: tuple[str, ...] = ()) -> np.ndarray:
+    """Middle of the bounding box of the named tissues (all tissues if none is named), RAS mm."""
+    mask = label_map.mask(*names) if names else label_map.array > 0
+    if not mask.any():
+        what = " and ".join(names) if names else "any tissue"
+        raise AnatomicaError(f"cannot centre the cube: {what} does not occur in the label map")
+    low, high = bounding_box(mask)
+    return (label_map.affine @ np.append((low + high - 1) / 2, 1.0))[:3]
+
+
+def bounding_box(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and one-past-last index of the mask along each axis."""
+    box = ndimage.find_objects(mask.astype(np.uint8))[0]
+    return np.array([s.start for s in box]), np.array([s.stop for s in box])
+
+
+def to_cube(
+    label_map: LabelMap,
+    anatomy: Anatomy,
+    n: int = 128,
+    method: Method = "linear",
+    grow: bool = False,
+) -> LabelMap:
+    """The label map in its anatomy's frame: an n^3 isotropic RAS cube around the anatomy's centre.
+
+    With `grow`, a cube that would cut tissue off is enlarged, voxel size kept, until it holds all of it.
+    """
+    names = tuple(t for t in anatomy.centre_on if t in label_map.present())
+    centre = centre_mm(label_map, names)
+    voxel = anatomy.edge_mm / n
+    if grow:
+        low, high = bounding_box(label_map.array > 0)
+        faces = np.stack(np.meshgrid(*zip(low - 0.5, high - 0.5, strict=True), indexing="ij"), -1).reshape(
+            -1, 3
+        )
+        reach = np.abs(faces @ label_map.affine[:3, :3].T + label_map.affine[:3, 3] - centre).max()
+        n = max(n, 2 * int(np.ceil(reach / voxel)))
+    affine = cube_affine(voxel * n, n, centre)
+    if label_map.shape == (n, n, n) and np.allclose(label_map.affine[:3, :3], affine[:3, :3]):
+        shift = (label_map.affine[:3, 3] - affine[:3, 3]) / voxel
+        if np.allclose(shift, 0) or not grow:
+            # Already a cube of this frame: keep it as it is rather than recentre it by resampling.
+            return label_map
+    return resample(label_map, (n, n, n), affine, method)
+
+
+def _short(values: tuple[int, ...]) -> str:
+    return ", ".join(map(str, values)) if len(values) <= 30 else f"{values[0]} to {values[-1]}"
