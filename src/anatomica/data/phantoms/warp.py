@@ -1,0 +1,93 @@
+"""From the cube's millimetres to the model's: crop centre, pose and a smooth random deformation.
+
+The deformation is a cubic B-spline free-form deformation on lattices fixed in mm: it is smooth, cheap on a
+regular grid (three small matrix products) and independent of the grid it is asked on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Warp:
+    """model = R^T q + u(q) with q = position in the cube + centre_mm; u is the sum of the lattices."""
+
+    rotation: Array
+    lattices: tuple[tuple[float, Array], ...]  # (spacing in mm, coefficients (m, m, m, 3) in mm)
+    centre_mm: Array
+
+    def centred_at(self, centre_mm: Array) -> Warp:
+        return replace(self, centre_mm=np.asarray(centre_mm, dtype=np.float64))
+
+    def grid(self, edge_mm: float, n: int) -> Array:
+        """Model coordinates of an n^3 cube's voxel centres, (n, n, n, 3) float32."""
+        line = ((np.arange(n) + 0.5) / n - 0.5) * edge_mm
+        axes = [line + self.centre_mm[i] for i in range(3)]
+        turn = self.rotation.T
+        out = (
+            (axes[0][:, None] * turn[:, 0])[:, None, None]
+            + (axes[1][:, None] * turn[:, 1])[None, :, None]
+            + (axes[2][:, None] * turn[:, 2])[None, None]
+        ).astype(np.float32)
+        for spacing, coefficients in self.lattices:
+            x, y, z = (_basis(axis, spacing, len(coefficients)) for axis in axes)
+            part = np.tensordot(z, coefficients, axes=(1, 2))  # (n, m, m, 3): z, x, y
+            part = np.tensordot(y, part, axes=(1, 2))  # y, z, x
+            out += np.tensordot(x, part, axes=(1, 2)).transpose(0, 1, 2, 3)  # x, y, z
+        return out
+
+    def to_model(self, points_mm: Array) -> Array:
+        """Model coordinates of points of the cube (m, 3)."""
+        q = np.asarray(points_mm, dtype=np.float64) + self.centre_mm
+        return q @ self.rotation + self._shift(q)
+
+    def to_cube(self, points: Array) -> Array:
+        """The cube's mm of model points (m, 3): the inverse, by fixed-point iteration."""
+        target = np.asarray(points, dtype=np.float64).reshape(-1, 3)
+        q = target @ self.rotation.T
+        for _ in range(30):
+            q = (target - self._shift(q)) @ self.rotation.T
+        return q - self.centre_mm
+
+    def _shift(self, q: Array) -> Array:
+        total = np.zeros_like(q)
+        for spacing, coefficients in self.lattices:
+            x, y, z = (_basis(q[:, i], spacing, len(coefficients)) for i in range(3))
+            total += np.einsum("pi,pj,pk,ijkc->pc", x, y, z, coefficients, optimize=True)
+        return total
+
+
+def random_warp(
+    rng: np.random.Generator,
+    tilt_deg: float,
+    levels: Sequence[tuple[float, float]],
+    reach_mm: float = 200.0,
+) -> Warp:
+    """A pose of about `tilt_deg` about each axis and one lattice for each (spacing_mm, size_mm) of `levels`.
+
+    `size_mm` is the standard deviation of a coefficient; keep it below a fifth of the spacing, or the
+    deformation may fold.
+    """
+    from anatomica.data.phantoms.shapes import rotation
+
+    turn = rotation(np.clip(rng.normal(0, tilt_deg, 3), -2 * tilt_deg, 2 * tilt_deg).tolist())
+    lattices = []
+    for spacing, size in levels:
+        m = 2 * int(np.ceil(reach_mm / spacing)) + 3
+        noise = np.clip(rng.normal(0, 1, (m, m, m, 3)), -2.2, 2.2) * size
+        lattices.append((spacing, noise.astype(np.float32)))
+    return Warp(turn, tuple(lattices), np.zeros(3))
+
+
+def _basis(x: Array, spacing: float, m: int) -> Array:
+    """Cubic B-spline weights (len(x), m) of the lattice nodes (i - (m - 1) / 2) * spacing."""
+    t = np.abs(x[:, None] / spacing - (np.arange(m) - (m - 1) / 2))
+    inner = 2 / 3 - t**2 + t**3 / 2
+    outer = np.clip(2 - t, 0, None) ** 3 / 6
+    return np.where(t < 1, inner, outer).astype(np.float32)
