@@ -1,0 +1,7 @@
+"""Persistent homology of volumes with locations, and hard Betti numbers."""
+
+from anatomica.homology.diagram import Diagram
+from anatomica.homology.pairs import PersistencePairs, persistence_pairs
+from anatomica.homology.persistence import persistence
+
+__all__ = ["Diagram", "PersistencePairs", "persistence", "persistence_pairs"]
