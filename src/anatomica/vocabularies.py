@@ -206,7 +206,7 @@ def _detect(found: Mapping[int, str | None], anatomy: Anatomy, what: str) -> Voc
     strange = {i: n for i, n in found.items() if n is not None or i not in anatomy.table.ids}
     raise AnatomicaError(
         f"{what}: cannot tell which tissues of the {anatomy.name} anatomy these labels are: "
-        f"{_listed(strange)}; name the vocabulary ({', '.join(VOCABULARIES)}) or give a YAML mapping by --labels"
+        f"{_listed(strange)}; name their vocabulary by --labels ({', '.join(VOCABULARIES)} or a YAML file)"
     )
 
 

@@ -110,8 +110,9 @@ def resample(
 ) -> LabelMap:
     """The same anatomy on another grid. Outside the source is background.
 
-    `linear` interpolates each label's indicator and takes the largest (one-hot linear + argmax), which keeps
-    volumes and smooth borders; `nearest` picks the closest voxel.
+    `linear` interpolates each label's indicator and takes the largest (one-hot linear + argmax); `nearest`
+    picks the closest voxel. Argmax alone rounds convex corners off and loses one to four percent of a
+    vertebra or an aorta, so each label's weight carries a small handicap that keeps its volume.
     """
     to_source = np.linalg.inv(label_map.affine) @ affine
     linear, offset = to_source[:3, :3], to_source[:3, 3] + _TIE_BREAK
@@ -135,6 +136,7 @@ def resample(
         indicator = np.pad(array[source] == id, 1).astype(np.float32)
         extent = tuple(s.stop - s.start for s in box)
         weight = _sample(indicator, linear, offset + linear @ start - begin + 1, extent, order=1)
+        weight -= _handicap(weight)
         wins = weight > best[box]
         best[box][wins] = weight[wins]
         winner[box][wins] = id
@@ -142,8 +144,26 @@ def resample(
 
 
 _TIE_BREAK = np.array([1.0e-3, 0.7e-3, 0.4e-3])
-"""Source voxels by which sampling points are moved. At simple ratios (two to one) many weights tie, and a rule
-that favours one label would shrink the others; a tiny common shift decides ties as a translation would."""
+"""Source voxels by which sampling points are moved. At simple ratios (two to one) many weights tie, and a
+rule that favours one label would shrink the others; a tiny common shift decides ties as a translation would.
+"""
+
+
+def _handicap(weight: np.ndarray) -> float:
+    """What to take off a label's weight so that it wins as many voxels as its weights add up to.
+
+    A label alone against the background wins where its weight exceeds (1 + handicap) / 2. Linear weights add
+    up to the volume seen, also where the grid cuts the structure, so that sum is the count to reach.
+    """
+    values = weight[weight > 0]
+    count = round(float(values.sum(dtype=np.float64)))
+    if not 0 < count < values.size:
+        return 0.0
+    threshold = float(np.partition(values, values.size - count)[values.size - count])
+    # At simple ratios many weights are equal: take that whole step or leave it, whichever comes closer.
+    above, below = (int((values > threshold + d).sum()) for d in (1e-4, -1e-4))
+    threshold += 1e-4 if count - above <= below - count else -1e-4
+    return 2 * min(max(threshold, 0.4), 0.6) - 1
 
 
 def _sample(array: np.ndarray, linear: np.ndarray, offset: np.ndarray, shape: tuple[int, ...], order: int):
