@@ -200,6 +200,14 @@ def _corners(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), -1).reshape(-1, 3)
 
 
+def regrid(label_map: LabelMap, n: int, method: Method = "linear") -> LabelMap:
+    """The same box of space on n x n x n voxels."""
+    scale = np.array(label_map.shape) / n
+    step = np.diag(np.append(scale, 1.0))
+    step[:3, 3] = (scale - 1) / 2  # outer faces stay, so the first voxel's centre moves
+    return resample(label_map, (n, n, n), label_map.affine @ step, method)
+
+
 def centre_mm(label_map: LabelMap, names: tuple[str, ...] = ()) -> np.ndarray:
     """Middle of the bounding box of the named tissues (all tissues if none is named), RAS mm."""
     mask = label_map.mask(*names) if names else label_map.array > 0
@@ -233,8 +241,7 @@ def to_cube(
     if _is_cube(label_map, anatomy):
         if label_map.shape == (n, n, n):
             return label_map
-        middle = label_map.affine @ np.append((np.array(label_map.shape) - 1) / 2, 1.0)
-        return resample(label_map, (n, n, n), cube_affine(anatomy.edge_mm, n, middle[:3]), method)
+        return regrid(label_map, n, method)
     names = tuple(t for t in anatomy.centre_on if t in label_map.present())
     centre = centre_mm(label_map, names)
     if grow:

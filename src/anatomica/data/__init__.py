@@ -1,1 +1,6 @@
-"""Where label maps come from: phantoms, public data sets, and the cache that training reads."""
+"""Data: phantoms, importers of public data sets, and the one cache format that training reads."""
+
+from anatomica.data.cache import Cache, Case, Exclusion, open_cache, split_of
+from anatomica.data.sources.phantoms import build_phantom_cache
+
+__all__ = ["Cache", "Case", "Exclusion", "build_phantom_cache", "open_cache", "split_of"]

@@ -1,0 +1,238 @@
+"""The driver that all sources share: hash, load, check, frame and store each case, in parallel, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anatomica.data.cache import (
+    Cache,
+    Case,
+    Exclusion,
+    case_path,
+    read_record,
+    record_path,
+    split_of,
+    truth_path,
+    write_json,
+    write_manifest,
+    write_record,
+)
+from anatomica.data.quality import NO_RULES, Rules, faults
+from anatomica.errors import AnatomicaError
+from anatomica.labels import Anatomy
+from anatomica.labels import anatomy as anatomy_of
+from anatomica.nifti import encode, write_atomic
+from anatomica.volume import LabelMap, to_cube
+
+
+class Loaded(NamedTuple):
+    """A source's label map with our table, and what is known of it beyond (a phantom's truth)."""
+
+    label_map: LabelMap
+    truth: dict[str, Any] | None = None
+
+
+Frame = Callable[[LabelMap, Anatomy, int], LabelMap]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One case that a source offers. `load` and `frame` travel to worker processes, so they are partials of
+    plain functions. `files` are what the case is made of: a change in them makes the case anew.
+    """
+
+    id: str
+    patient: str
+    source: str
+    files: tuple[Path, ...]
+    load: Callable[[], Loaded]
+    frame: Frame = to_cube
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a cache is made."""
+
+    folder: Path
+    anatomy: str
+    n: int
+    source: str
+    rules: Rules = NO_RULES
+    options: tuple[tuple[str, str], ...] = ()
+    """Further settings of the source that change its cases (label mapping, crops), for the manifest."""
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "anatomy": self.anatomy,
+            "n": self.n,
+            "source": self.source,
+            "rules": asdict(self.rules),
+            "options": dict(self.options),
+        }
+
+
+def prepare(items: list[Item], job: Job, workers: int = 1, progress: bool = False) -> Cache:
+    """Bring every item into the cache. Killed and run again, it goes on where it was and ends the same."""
+    if not items:
+        raise AnatomicaError(f"no case of {job.source} found")
+    id, times = Counter(item.id for item in items).most_common(1)[0]
+    if times > 1:
+        raise AnatomicaError(f"{job.source}: {times} files would become the same case {id!r}; rename them")
+    _open_folder(job)
+    records = list(_shown(_run(items, job, workers), len(items), progress))
+    _remove_strangers(job.folder, {r.id: r for r in records})
+    return write_manifest(job.folder, anatomy_of(job.anatomy), job.n, job.settings(), records)
+
+
+def case_id(*parts: str) -> str:
+    """A file name out of a patient's and a scan's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(parts)).strip(".-") or "case"
+
+
+def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion]:
+    if workers <= 1:
+        yield from (make_case(item, job) for item in items)
+        return
+    # spawn: forking a process that already runs threads (torch, BLAS) can hang the child.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        futures = [pool.submit(make_case, item, job) for item in items]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool:
+            raise AnatomicaError(
+                f"a worker process died, most likely for want of memory; run again with fewer than {workers} "
+                "workers: finished cases are kept"
+            ) from None
+
+
+def _one_thread() -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def make_case(item: Item, job: Job) -> Case | Exclusion:
+    """One item into the cache; a bad file becomes an exclusion with its reason, never an exception."""
+    try:
+        sha256 = digest(item.files)
+    except OSError as error:
+        sha256, unreadable = "", f"unreadable: {error}"
+    else:
+        unreadable = ""
+        record = read_record(job.folder, item.id)
+        if record is not None and record.source_sha256 == sha256:
+            return record
+    excluded = partial(Exclusion, item.id, item.patient, item.source, sha256)
+    try:
+        record = excluded(unreadable) if unreadable else _store(item, job, sha256, excluded)
+    except AnatomicaError as error:
+        record = excluded(f"unreadable: {_without_folders(str(error), item)}")
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Thousands of files from others: whatever one of them provokes must not cost the rest of the run.
+        record = excluded(f"failed: {type(error).__name__}: {_without_folders(str(error), item)}")
+    write_record(job.folder, record)
+    return record
+
+
+def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusion]) -> Case | Exclusion:
+    anatomy = anatomy_of(job.anatomy)
+    loaded = item.load()
+    cube = item.frame(loaded.label_map, anatomy, job.n)
+    reasons = faults(loaded.label_map, cube, anatomy, job.rules)
+    if reasons:
+        return excluded("; ".join(reasons))
+    if loaded.truth is not None:
+        write_json(truth_path(job.folder, item.id), loaded.truth)
+    write_atomic(case_path(job.folder, item.id), encode(cube))
+    present = cube.present()
+    return Case(
+        id=item.id,
+        patient=item.patient,
+        split=split_of(item.patient),
+        source=item.source,
+        source_sha256=sha256,
+        affine=tuple(tuple(float(v) for v in row) for row in cube.affine),
+        present=present,
+        volumes_ml={t: round(cube.volume_ml(t), 6) for t in present},
+    )
+
+
+def digest(files: tuple[Path, ...]) -> str:
+    """One SHA-256 over the files' names and contents."""
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.name.encode() + b"\0")
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def _open_folder(job: Job) -> None:
+    """Make the cache's folders, refuse one made in another way, clear away what a killed run left."""
+    (job.folder / "cases").mkdir(parents=True, exist_ok=True)
+    (job.folder / "records").mkdir(exist_ok=True)
+    for left in job.folder.rglob(".*.tmp"):
+        left.unlink(missing_ok=True)
+    path = job.folder / "settings.json"
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        other = [k for k, v in job.settings().items() if before.get(k) != v]
+        if other:
+            was = ", ".join(f"{k}={before.get(k)}" for k in other)
+            raise AnatomicaError(
+                f"{job.folder}: this cache was made with {was}; choose another --out, or delete it"
+            )
+    write_json(path, job.settings())
+
+
+def _remove_strangers(folder: Path, records: dict[str, Case | Exclusion]) -> None:
+    """Delete cases whose source is gone or that are excluded now: a cache mirrors its source."""
+    kept = {record_path(folder, id) for id in records}
+    for id, record in records.items():
+        if isinstance(record, Case):
+            kept |= {case_path(folder, id), truth_path(folder, id)}
+    for file in (*(folder / "cases").iterdir(), *(folder / "records").iterdir()):
+        if file not in kept:
+            file.unlink()
+
+
+def _without_folders(message: str, item: Item) -> str:
+    """Errors name files in full; in the manifest the file's name does, wherever the data set lies."""
+    for folder in sorted({str(p) for f in item.files for p in f.parents[:3]}, key=len, reverse=True):
+        message = message.replace(folder + os.sep, "")
+    return message
+
+
+def _shown(records: Iterator[Case | Exclusion], count: int, progress: bool) -> Iterator[Case | Exclusion]:
+    """The same records with a progress bar on stderr; each exclusion is said as it happens."""
+    if not progress:
+        yield from records
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("cases", total=count)
+        for record in records:
+            if isinstance(record, Exclusion):
+                console.print(
+                    f"[yellow]left out[/] {escape(record.id)}: {escape(record.reason)}", highlight=False
+                )
+            bar.advance(task)
+            yield record
