@@ -102,8 +102,8 @@ VOCABULARIES: dict[str, Vocabulary] = {
         ),
         Vocabulary(
             "ctspine1k",
-            "CTSpine1K: 1-24 are C1-L5, 25 is L6 (no channel of ours: background)",
-            _SPINE_IDS | {25: "L6"},
+            "CTSpine1K: 1-24 are C1-L5; 25 L6 and 26 sacrum become background",
+            _SPINE_IDS | {25: "L6", 26: "sacrum"},
             _SPINE_TISSUES,
         ),
         Vocabulary(

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -106,7 +108,9 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
         yield from (make_case(item, job) for item in items)
         return
     # spawn: forking a process that already runs threads (torch, BLAS) can hang the child.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
+    ) as pool:
         futures = [pool.submit(make_case, item, job) for item in items]
         try:
             for future in as_completed(futures):
@@ -118,8 +122,16 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
             ) from None
 
 
-def _one_thread() -> None:
+def _start_worker(parent: int) -> None:
+    """One thread a worker, and no worker that outlives a killed run (it would wait for work for ever)."""
     os.environ["OMP_NUM_THREADS"] = "1"
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def make_case(item: Item, job: Job) -> Case | Exclusion:

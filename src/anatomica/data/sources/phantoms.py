@@ -20,7 +20,7 @@ def build_phantom_cache(
     workers: int = 1,
     progress: bool = False,
 ) -> Cache:
-    """Patients `seed` to `seed + count - 1` of the phantom population at n^3, each with its truth beside it."""
+    """Patients `seed` to `seed + count - 1` of the phantom population at n^3, each with its truth."""
     if count < 1:
         raise AnatomicaError(f"the number of phantoms must be at least 1, not {count}")
     name = anatomy_of(anatomy).name

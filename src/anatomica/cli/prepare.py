@@ -1,0 +1,282 @@
+"""`anatomica prepare SOURCE`: bring a data set, or phantoms, into a cache that training reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anatomica.errors import AnatomicaError
+
+if TYPE_CHECKING:
+    from anatomica.data.cache import Cache
+    from anatomica.data.prepare import Item
+    from anatomica.nifti import Mapping
+
+prepare = typer.Typer(
+    name="prepare",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="""Bring a data set, or phantoms, into a **cache** that training reads.
+
+A cache holds one NIfTI label map a case, in its anatomy's frame, and `manifest.json` with each case's source
+hash, split, affine, tissues and volumes, and the reason for each case that was left out. 80 % of the patients
+train, 20 % validate, decided by a hash of the patient's id. A run that was killed goes on when it is started
+again and ends in the same files.""",
+)
+
+
+class AnatomyName(StrEnum):
+    cardiac = "cardiac"
+    aortic = "aortic"
+    spinal = "spinal"
+    coronary = "coronary"
+
+
+AnatomyOption = Annotated[AnatomyName, typer.Option("--anatomy", "-a", help="Whose tissues and frame.")]
+Root = Annotated[Path, typer.Option("--root", help="The data set's folder.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The cache's folder; made if it is not there.")]
+Resolution = Annotated[
+    int, typer.Option("--resolution", "-n", min=8, max=512, help="Voxels an edge; the paper's is 128.")
+]
+Workers = Annotated[int, typer.Option("--workers", "-j", min=0, help="Processes; 0 takes one a core.")]
+Missing = Annotated[
+    bool,
+    typer.Option("--missing/--no-missing", help="Leave out a case that lacks a tissue the anatomy needs."),
+]
+Border = Annotated[
+    bool,
+    typer.Option(
+        "--border/--no-border", help="Leave out a case whose main tissues are cut by the scan's edge."
+    ),
+]
+Volume = Annotated[
+    bool, typer.Option("--volume/--no-volume", help="Leave out a case with a volume that no patient has.")
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", help="What the labels mean: a vocabulary's name or a YAML file with lines like `5: RV`."
+    ),
+]
+SPINAL = AnatomyName.spinal
+CORONARY = AnatomyName.coronary
+
+
+@prepare.command()
+def phantoms(
+    anatomy: AnatomyOption,
+    out: Out,
+    count: Annotated[int, typer.Option("--count", min=1, help="How many patients.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first patient's number.")] = 0,
+    resolution: Resolution = 64,
+    workers: Workers = 1,
+) -> None:
+    """Made-up patients, each with its truth in a JSON file: training without any data set.
+
+    Example: `anatomica prepare phantoms --anatomy cardiac --count 500 --out caches/cardiac`
+    """
+    from anatomica.data.sources.phantoms import build_phantom_cache
+
+    _tell(
+        build_phantom_cache(anatomy.value, count, out, resolution, seed, _processes(workers), progress=True)
+    )
+
+
+@prepare.command()
+def totalsegmentator(
+    anatomy: AnatomyOption,
+    root: Root,
+    out: Out,
+    resolution: Resolution = 128,
+    workers: Workers = 0,
+    missing: Missing = True,
+    border: Border = True,
+    volume: Volume = True,
+) -> None:
+    """TotalSegmentator's data set (`sNNNN/segmentations/*.nii.gz`): cardiac or aortic.
+
+    Heart chambers are taken from `sNNNN/heartchambers_highres` (masks, or one .nii.gz) where it is there: the
+    output of `TotalSegmentator --task heartchambers_highres`. Version 2 has no chambers of its own.
+
+    Example: `anatomica prepare totalsegmentator --anatomy aortic --root totalsegmentator_v2 --out aorta`
+    """
+    from anatomica.data.sources import totalsegmentator as source
+
+    items = source.items(_folder(root, out), _anatomy(anatomy))
+    _prepare(items, "totalsegmentator", anatomy, out, resolution, workers, (missing, border, volume))
+
+
+@prepare.command()
+def ctspine1k(
+    root: Root,
+    out: Out,
+    anatomy: AnatomyOption = SPINAL,
+    resolution: Resolution = 128,
+    workers: Workers = 0,
+    missing: Missing = True,
+    border: Border = True,
+    volume: Volume = True,
+) -> None:
+    """CTSpine1K (`raw_data/labels/<subset>/*_seg.nii.gz`): spinal.
+
+    Example: `anatomica prepare ctspine1k --root CTSpine1K --out caches/spinal`
+    """
+    from anatomica.data.sources import spines
+
+    items = spines.ctspine1k_items(_folder(root, out), _anatomy(anatomy))
+    _prepare(items, "ctspine1k", anatomy, out, resolution, workers, (missing, border, volume))
+
+
+@prepare.command()
+def verse(
+    root: Root,
+    out: Out,
+    anatomy: AnatomyOption = SPINAL,
+    resolution: Resolution = 128,
+    workers: Workers = 0,
+    missing: Missing = True,
+    border: Border = True,
+    volume: Volume = True,
+) -> None:
+    """VerSe 2019 or 2020 (`derivatives/sub-*/*_seg-vert_msk.nii.gz`): spinal.
+
+    Example: `anatomica prepare verse --root dataset-verse19training --out caches/verse`
+    """
+    from anatomica.data.sources import spines
+
+    items = spines.verse_items(_folder(root, out), _anatomy(anatomy))
+    _prepare(items, "verse", anatomy, out, resolution, workers, (missing, border, volume))
+
+
+@prepare.command(name="disrupt-cad")
+def disrupt_cad(
+    root: Root,
+    out: Out,
+    anatomy: AnatomyOption = CORONARY,
+    labels: Labels = None,
+    crops: Annotated[
+        int, typer.Option("--crops", min=1, help="Random windows of 128 frames a pullback.")
+    ] = 3,
+    resolution: Resolution = 128,
+    workers: Workers = 0,
+    missing: Missing = True,
+    border: Border = True,
+    volume: Volume = True,
+) -> None:
+    """DISRUPT-CAD pullbacks (NIfTI, frames along the third axis; 1 lumen, 2 calcium, 3 wall): coronary.
+
+    Example: `anatomica prepare disrupt-cad --root pullbacks --out caches/coronary`
+    """
+    from anatomica.data.sources import disrupt_cad as source
+
+    mapping, options = _mapping(labels)
+    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, crops)
+    options = (*options, ("crops", str(crops)))
+    _prepare(items, "disrupt-cad", anatomy, out, resolution, workers, (missing, border, volume), options)
+
+
+@prepare.command()
+def generic(
+    anatomy: AnatomyOption,
+    root: Root,
+    out: Out,
+    labels: Labels = None,
+    patient: Annotated[
+        str | None,
+        typer.Option(
+            "--patient", help="Regular expression for the patient in a file's path, such as `sub-([^_/]+)`."
+        ),
+    ] = None,
+    resolution: Resolution = 128,
+    workers: Workers = 0,
+    missing: Missing = True,
+    border: Border = True,
+    volume: Volume = True,
+) -> None:
+    """Any folder of multi-label NIfTI files, with `--labels` to say what the labels mean.
+
+    Scans of one patient must stay in one split: name the patient by `--patient` where a patient has several.
+
+    Example: `anatomica prepare generic --anatomy cardiac --root scans --labels mine.yaml --out caches/mine`
+    """
+    from anatomica.data.sources import generic as source
+
+    mapping, options = _mapping(labels)
+    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, patient)
+    _prepare(items, "generic", anatomy, out, resolution, workers, (missing, border, volume), options)
+
+
+def _prepare(
+    items: list[Item],
+    source: str,
+    anatomy: AnatomyName,
+    out: Path,
+    resolution: int,
+    workers: int,
+    rules: tuple[bool, bool, bool],
+    options: tuple[tuple[str, str], ...] = (),
+) -> None:
+    from anatomica.data.prepare import Job, prepare
+    from anatomica.data.quality import Rules
+
+    job = Job(out, anatomy.value, resolution, source, Rules(*rules), options)
+    _tell(prepare(items, job, _processes(workers), progress=True))
+
+
+def _tell(cache: Cache) -> None:
+    """One line of what there is now, and how many cases each rule left out."""
+    from collections import Counter
+
+    from rich.console import Console
+
+    train = len(cache.split("train"))
+    console = Console()
+    console.print(
+        f"{cache.folder}: {len(cache.cases)} cases at {cache.n}^3 ({train} train, {len(cache.cases) - train} "
+        f"validation), {len(cache.excluded)} left out",
+        highlight=False,
+        soft_wrap=True,
+    )
+    why = Counter(part.split(":")[0].strip() for e in cache.excluded for part in e.reason.split("; "))
+    for reason, count in why.most_common():
+        console.print(f"  {reason}: {count}", highlight=False)
+
+
+def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
+    """The label mapping, and its content for the cache's settings (a file may change under its name)."""
+    from anatomica.vocabularies import Vocabulary, resolve
+
+    mapping = resolve(labels)
+    if mapping is None:
+        return None, ()
+    if isinstance(mapping, Vocabulary):
+        return mapping, (("labels", mapping.name),)
+    return mapping, (("labels", json.dumps({str(k): v for k, v in mapping.items()}, sort_keys=True)),)
+
+
+def _anatomy(name: AnatomyName):
+    from anatomica.labels import anatomy
+
+    return anatomy(name.value)
+
+
+def _folder(root: Path, out: Path) -> Path:
+    if not root.is_dir():
+        raise AnatomicaError(f"{root}: no such folder")
+    if out.resolve().is_relative_to(root.resolve()):
+        raise AnatomicaError(f"--out {out} lies inside --root {root}; a cache would be taken for data")
+    return root
+
+
+def _processes(workers: int) -> int:
+    return workers or os.cpu_count() or 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add `prepare` to the command line."""
+    app.add_typer(prepare)

@@ -1,0 +1,53 @@
+"""CTSpine1K and VerSe: one multi-label file a scan, ids 1-24 for C1-L5.
+
+CTSpine1K: `raw_data/labels/<subset>/<scan>_seg.nii.gz`, one scan a patient.
+VerSe: `derivatives/sub-<patient>/sub-<patient>[_dir-..|_split-..]_seg-vert_msk.nii.gz`; also the first
+release's flat `verse004_seg.nii.gz`. A patient may have several scans, which stay in one split.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+from anatomica import nifti
+from anatomica.data.prepare import Item, Loaded, case_id
+from anatomica.errors import AnatomicaError
+from anatomica.labels import ANATOMIES, Anatomy
+from anatomica.vocabularies import VOCABULARIES
+
+
+def ctspine1k_items(root: Path, anatomy: Anatomy) -> list[Item]:
+    """One item a `*_seg.nii.gz` anywhere below the root."""
+    files = _files(root, anatomy, "CTSpine1K", ("_seg",), "labels/<subset>/<scan>_seg.nii.gz")
+    return [_item(path, root, nifti.stem(path).removesuffix("_seg"), "ctspine1k") for path in files]
+
+
+def verse_items(root: Path, anatomy: Anatomy) -> list[Item]:
+    """One item a vertebra mask anywhere below the root; the patient is the name's `sub-` part."""
+    files = _files(root, anatomy, "VerSe", ("_seg-vert_msk", "_seg"), "sub-.../sub-..._seg-vert_msk.nii.gz")
+    return [_item(path, root, _verse_patient(path), "verse") for path in files]
+
+
+def _verse_patient(path: Path) -> str:
+    found = re.match(r"(?:sub-)?([^_]+)", path.name)
+    return nifti.stem(path) if found is None else found[1]
+
+
+def _files(root: Path, anatomy: Anatomy, what: str, endings: tuple[str, ...], layout: str) -> list[Path]:
+    if anatomy.name != "spinal":
+        raise AnatomicaError(f"{what} gives spinal cases, not {anatomy.name}")
+    files = sorted(p for p in root.rglob("*.nii*") if nifti.is_nifti(p) and nifti.stem(p).endswith(endings))
+    if not files:
+        raise AnatomicaError(f"{root}: no {what} label file ({layout}) anywhere below")
+    return files
+
+
+def _item(path: Path, root: Path, patient: str, vocabulary: str) -> Item:
+    id = case_id(nifti.stem(path))
+    return Item(id, patient, path.relative_to(root).as_posix(), (path,), partial(_load, path, vocabulary))
+
+
+def _load(path: Path, vocabulary: str) -> Loaded:
+    return Loaded(nifti.load(path, ANATOMIES["spinal"], VOCABULARIES[vocabulary]))

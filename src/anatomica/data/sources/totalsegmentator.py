@@ -1,0 +1,124 @@
+"""TotalSegmentator's data set, version 2: `sNNNN/segmentations/<structure>.nii.gz`, one mask a structure.
+
+Heart chambers come from the high-resolution heart model, as in the paper, where its output is there
+(`sNNNN/heartchambers_highres/` with masks, or `sNNNN/heartchambers_highres.nii.gz` with labels 1-7);
+otherwise from the data set's own masks (version 1 has them). Veins always come from the data set.
+The data set's `meta.csv` is not needed: the split is ours, by patient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import cc3d
+import numpy as np
+
+from anatomica import nifti
+from anatomica.data.prepare import Item, Loaded, case_id
+from anatomica.errors import AnatomicaError
+from anatomica.labels import Anatomy
+from anatomica.labels import anatomy as anatomy_of
+from anatomica.vocabularies import VOCABULARIES
+from anatomica.volume import LabelMap, resample
+
+ANATOMIES = ("cardiac", "aortic")
+HIGHRES = "heartchambers_highres"
+CHAMBERS = ("Myo", "LA", "LV", "RA", "RV")
+SCATTERED = ("PV",)
+"""Tissues that come in several pieces by nature, so that all pieces are kept."""
+
+
+def items(root: Path, anatomy: Anatomy) -> list[Item]:
+    """One item a subject's folder that has a `segmentations` folder."""
+    if anatomy.name not in ANATOMIES:
+        raise AnatomicaError(f"TotalSegmentator gives {' and '.join(ANATOMIES)} cases, not {anatomy.name}")
+    subjects = sorted(p.parent for p in root.glob("*/segmentations") if p.is_dir())
+    if not subjects:
+        raise AnatomicaError(
+            f"{root}: no folder sNNNN/segmentations here; give the folder that holds s0000, s0001, ..."
+        )
+    return [_item(subject, anatomy) for subject in subjects]
+
+
+def _item(subject: Path, anatomy: Anatomy) -> Item:
+    tissue_of = VOCABULARIES["totalsegmentator"].tissues
+    masks = {
+        path: anatomy.table.id_of(tissue)
+        for name, tissue in tissue_of.items()
+        if tissue in anatomy.table.names
+        for path in [_existing(subject / "segmentations", name)]
+        if path is not None
+    }
+    highres = _highres(subject) if anatomy.name == "cardiac" else ()
+    id = case_id(subject.name)
+    files = (*sorted(masks), *highres)
+    load = partial(_load, subject, masks, bool(highres), anatomy.name)
+    return Item(id, subject.name, subject.name, files, load)
+
+
+def _existing(folder: Path, name: str) -> Path | None:
+    for suffix in nifti.SUFFIXES:
+        if (folder / (name + suffix)).is_file():
+            return folder / (name + suffix)
+    return None
+
+
+def _highres(subject: Path) -> tuple[Path, ...]:
+    """Files of the high-resolution heart model's output, none if it was not run."""
+    folder = subject / HIGHRES
+    if folder.is_dir():
+        return tuple(sorted(p for p in folder.iterdir() if nifti.is_nifti(p)))
+    path = _existing(subject, HIGHRES)
+    return () if path is None else (path,)
+
+
+def _load(subject: Path, masks: dict[Path, int], highres: bool, anatomy_name: str) -> Loaded:
+    anatomy = anatomy_of(anatomy_name)
+    if not masks and not highres:
+        raise AnatomicaError(f"{subject.name}: none of the {anatomy.name} structures has a mask")
+    if (
+        anatomy.name == "cardiac"
+        and not highres
+        and not {*anatomy.table.ids_of(CHAMBERS)} & {*masks.values()}
+    ):
+        raise AnatomicaError(
+            f"{subject.name}: no heart chambers; run TotalSegmentator --task {HIGHRES} "
+            f"into {subject.name}/{HIGHRES}"
+        )
+    if not highres:
+        return Loaded(largest_components(nifti.load_masks(masks, anatomy.table)))
+    folder = subject / HIGHRES
+    path = folder if folder.is_dir() else _existing(subject, HIGHRES)
+    assert path is not None
+    fine = nifti.load(path, anatomy, VOCABULARIES[HIGHRES])
+    own = {*anatomy.table.ids_of(VOCABULARIES[HIGHRES].tissues.values())}
+    rest = {p: id for p, id in masks.items() if id not in own}
+    return Loaded(largest_components(_beneath(fine, nifti.load_masks(rest, anatomy.table)) if rest else fine))
+
+
+def _beneath(fine: LabelMap, coarse: LabelMap) -> LabelMap:
+    """`fine`, and `coarse` where it is empty: the better source wins where the two overlap."""
+    if coarse.shape != fine.shape or not np.allclose(coarse.affine, fine.affine, atol=1e-3):
+        coarse = resample(coarse, fine.shape, fine.affine)
+    return replace(fine, array=np.where(fine.array == 0, coarse.array, fine.array))
+
+
+def largest_components(label_map: LabelMap) -> LabelMap:
+    """Only the largest piece of every tissue but the pulmonary veins.
+
+    Pieces are 26-connected: thin vessels hang together by an edge here and there at 1.5 mm, and half a
+    carotid must not be lost over that.
+    """
+    array = label_map.array.copy()
+    for tissue in label_map.present():
+        if tissue in SCATTERED:
+            continue
+        mask = label_map.mask(tissue)
+        pieces = cc3d.connected_components(mask, connectivity=26)
+        sizes = np.bincount(pieces.ravel())
+        if len(sizes) > 2:
+            sizes[0] = 0
+            array[mask & (pieces != sizes.argmax())] = 0
+    return replace(label_map, array=array)
