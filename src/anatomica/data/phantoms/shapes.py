@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 Array = np.ndarray
@@ -41,6 +42,11 @@ class Cloud:
     low: Array
     high: Array
     n: int
+
+    @property
+    def voxel_mm(self) -> float:
+        """Edge of a voxel, from the cube's volume (a deformation hardly changes it)."""
+        return float(np.prod(self.high.max(0) - self.low.min(0)) ** (1 / 3)) / (self.n - 1)
 
     @classmethod
     def of(cls, grid: Array) -> Cloud:
@@ -97,7 +103,7 @@ def smooth_difference(a: Array, b: Array, blend_mm: float) -> Array:
     return -smooth_union(-a, b, blend_mm)
 
 
-def ellipsoid(centre: Sequence[float] | Array, semi_mm: Sequence[float], axes: Array | None = None) -> Shape:
+def ellipsoid(centre: ArrayLike, semi_mm: ArrayLike, axes: Array | None = None) -> Shape:
     """Semi-axes `semi_mm` along the rows of `axes` (the coordinate axes if none are given)."""
     c = np.asarray(centre, dtype=np.float32)
     r = np.asarray(semi_mm, dtype=np.float32)
@@ -115,11 +121,20 @@ def ellipsoid(centre: Sequence[float] | Array, semi_mm: Sequence[float], axes: A
     return Shape(distance, c - reach, c + reach)
 
 
-def half_space(points: Array, point: Sequence[float] | Array, normal: Sequence[float] | Array) -> Array:
+def half_space(points: Array, point: ArrayLike, normal: ArrayLike) -> Array:
     """Distance to the half-space behind a plane: negative on the side the normal points away from."""
     unit = np.asarray(normal, dtype=np.float64)
     unit = (unit / np.linalg.norm(unit)).astype(np.float32)
     return points @ unit - np.float32(np.dot(unit, np.asarray(point, dtype=np.float32)))
+
+
+def clipped(shape: Shape, point: Array, normal: Array) -> Shape:
+    """The part of a shape behind a plane (the side its normal points away from)."""
+    return Shape(
+        lambda points: np.maximum(shape.distance(points), half_space(points, point, normal)),
+        shape.low,
+        shape.high,
+    )
 
 
 def plate(
@@ -131,9 +146,9 @@ def plate(
 
 def tube(
     curve: Array,
-    radii_mm: Array | float,
-    minor: Array | None = None,
-    aspect: Array | float = 1.0,
+    radii_mm: ArrayLike,
+    minor: ArrayLike | None = None,
+    aspect: ArrayLike = 1.0,
     chunk: int = 6,
 ) -> tuple[Shape, ...]:
     """A tube swept along a sampled curve (m, 3) with rounded ends, as shapes to be joined without a blend.
@@ -185,7 +200,7 @@ def _swept(curve: Array, radius: Array, minor: Array | None, aspect: Array) -> C
     return distance
 
 
-def spline(control: Array | Sequence[Sequence[float]], count: int) -> Array:
+def spline(control: ArrayLike, count: int) -> Array:
     """`count` points at equal arc length on the smooth curve through the control points."""
     control = np.asarray(control, dtype=np.float64)
     knots = np.concatenate([[0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(control, axis=0), axis=1)))])

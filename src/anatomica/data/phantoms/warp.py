@@ -39,7 +39,7 @@ class Warp:
             x, y, z = (_basis(axis, spacing, len(coefficients)) for axis in axes)
             part = np.tensordot(z, coefficients, axes=(1, 2))  # (n, m, m, 3): z, x, y
             part = np.tensordot(y, part, axes=(1, 2))  # y, z, x
-            out += np.tensordot(x, part, axes=(1, 2)).transpose(0, 1, 2, 3)  # x, y, z
+            out += np.tensordot(x, part, axes=(1, 2))  # x, y, z
         return out
 
     def to_model(self, points_mm: Array) -> Array:
@@ -48,18 +48,27 @@ class Warp:
         return q @ self.rotation + self._shift(q)
 
     def to_cube(self, points: Array) -> Array:
-        """The cube's mm of model points (m, 3): the inverse, by fixed-point iteration."""
+        """The cube's mm of model points (m, 3): the inverse, by fixed-point iteration (ratio about 0.2)."""
         target = np.asarray(points, dtype=np.float64).reshape(-1, 3)
         q = target @ self.rotation.T
-        for _ in range(30):
+        for _ in range(15):
             q = (target - self._shift(q)) @ self.rotation.T
         return q - self.centre_mm
 
     def _shift(self, q: Array) -> Array:
+        """Displacement at points (m, 3): each sees the 4 x 4 x 4 nodes around it."""
         total = np.zeros_like(q)
         for spacing, coefficients in self.lattices:
-            x, y, z = (_basis(q[:, i], spacing, len(coefficients)) for i in range(3))
-            total += np.einsum("pi,pj,pk,ijkc->pc", x, y, z, coefficients, optimize=True)
+            m = len(coefficients)
+            first = np.floor(q / spacing + (m - 1) / 2).astype(int) - 1
+            nodes = np.clip(first[:, :, None] + np.arange(4), 0, m - 1)
+            weights = [
+                np.take_along_axis(_basis(q[:, i], spacing, m), nodes[:, i], axis=1).astype(np.float64)
+                for i in range(3)
+            ]
+            x, y, z = (nodes[:, i] for i in range(3))
+            local = coefficients[x[:, :, None, None], y[:, None, :, None], z[:, None, None, :]]
+            total += np.einsum("pi,pj,pk,pijkc->pc", *weights, local)
         return total
 
 

@@ -1,0 +1,180 @@
+"""Cardiac phantoms: four chambers, the myocardium and the great vessels at mid-diastole, as in gated CT."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from anatomica.data.phantoms import Phantom, Truth
+from anatomica.data.phantoms import heart as ht
+from anatomica.data.phantoms import shapes as sh
+from anatomica.data.phantoms import vessels as vs
+from anatomica.data.phantoms.heart import Heart
+from anatomica.data.phantoms.mend import mend
+from anatomica.data.phantoms.paint import Fields, crop_centre, in_cube, paint
+from anatomica.data.phantoms.shapes import Cloud
+from anatomica.data.phantoms.warp import Warp, random_warp
+from anatomica.labels import ANATOMIES
+from anatomica.volume import LabelMap, cube_affine
+
+PATHOLOGIES: dict[str, float] = {
+    "dilated-rv": 0.06,
+    "dilated-lv": 0.06,
+    "hypertrophy": 0.06,
+    "enlarged-la": 0.06,
+    "root-aneurysm": 0.04,
+}
+
+BETTI: dict[str, list[int]] = {name: [1, 0, 0] for name in ANATOMIES["cardiac"].table.tissues} | {
+    "PV": [4, 0, 0],
+    "LA+RA": [2, 0, 0],
+}
+"""Topology of every patient: each tissue a ball (the myocardium a cup), four veins, atria apart."""
+
+_SALT = 1001  # keeps the anatomies' populations independent of each other at equal seeds
+
+
+def build(seed: int, n: int, pathology: str | None) -> Phantom:
+    """The cardiac patient `seed` on an n^3 grid of the 256 mm cube around the four chambers."""
+    rng = np.random.default_rng([_SALT, seed])
+    pathology = draw_pathology(rng, PATHOLOGIES, pathology)
+    heart = draw(rng, pathology)
+    warp = random_warp(rng, 4.0, [(72.0, 5.0), (36.0, 1.8)])
+    frame = ANATOMIES["cardiac"]
+    vessels = _vessels(heart)
+    centre = crop_centre(
+        warp, frame.edge_mm, lambda cloud: fields(heart, cloud, vessels, chambers=True), frame.centre_on
+    )
+    warp = warp.centred_at(centre)
+    cloud = Cloud.of(warp.grid(frame.edge_mm, n))
+    array = paint(cloud, fields(heart, cloud, vessels), frame.table)
+    for label in frame.table.labels[1:]:
+        mend(array, label.id, BETTI[label.name])
+    label_map = LabelMap(array, cube_affine(frame.edge_mm, n), frame.table)
+    return Phantom(label_map, _truth(seed, pathology, heart, vessels, warp))
+
+
+def draw_pathology(rng: np.random.Generator, rates: dict[str, float], asked: str | None) -> str | None:
+    """The pathology asked for, or one drawn at its rate; always one draw, so asking changes nothing else."""
+    share = rng.random()
+    if asked is not None:
+        return None if asked == "none" else asked
+    for name, rate in rates.items():
+        if share < rate:
+            return name
+        share -= rate
+    return None
+
+
+def draw(rng: np.random.Generator, pathology: str | None) -> Heart:
+    """A heart at random; `pathology` moves its own parameters far out of the normal range."""
+
+    def normal(mean: float, sd: float) -> float:
+        return float(mean + sd * np.clip(rng.normal(), -2.2, 2.2))
+
+    p = {
+        "size": normal(1.0, 0.045),
+        "lv": normal(1.0, 0.05),
+        "lv_length": normal(1.0, 0.04),
+        "wall_mm": normal(8.2, 0.4),
+        "septum_mm": normal(9.2, 0.5),
+        "rv": normal(1.0, 0.05),
+        "rv_bulge": normal(1.0, 0.06),
+        "outflow": normal(1.0, 0.05),
+        "la": normal(1.0, 0.06),
+        "la_flat": normal(1.0, 0.07),
+        "appendage_left_mm": normal(50.0, 5.0),
+        "appendage_turn": normal(0.3, 0.35),
+        "ra": normal(1.0, 0.06),
+        "ra_tall": normal(1.0, 0.05),
+        "appendage_right_mm": normal(38.0, 4.0),
+        "mitral_mm": normal(33.0, 2.0),
+        "tricuspid_mm": normal(36.0, 2.0),
+        "sinus_mm": normal(33.5, 2.4),
+        "ascending_mm": normal(31.0, 2.6),
+        "descending_mm": normal(24.5, 1.9),
+        "arch_height_mm": normal(70.0, 3.5),
+        "arch_left_mm": normal(41.0, 3.5),
+        "arch_back_mm": normal(76.0, 4.0),
+        "trunk_mm": normal(26.5, 2.0),
+        "svc_mm": normal(19.5, 1.6),
+        "ivc_mm": normal(25.0, 2.0),
+        "vein_mm": normal(14.5, 0.9),
+        "vein_spread": normal(1.0, 0.05),
+        "vein_length_mm": normal(46.0, 5.0),
+    }
+    strength = float(rng.uniform(0.6, 1.0))
+    changes = {
+        "dilated-rv": {"rv": 0.24, "rv_bulge": 0.22, "ra": 0.16, "tricuspid_mm": 7.0},
+        "dilated-lv": {"lv": 0.24, "lv_length": -0.06, "wall_mm": -0.4, "mitral_mm": 5.0, "la": 0.08},
+        "hypertrophy": {"wall_mm": 5.5, "septum_mm": 8.0, "lv": -0.08, "la": 0.06},
+        "enlarged-la": {"la": 0.30, "mitral_mm": 4.0},
+        "root-aneurysm": {"sinus_mm": 16.0, "ascending_mm": 9.0},
+    }
+    for name, change in changes.get(pathology or "", {}).items():
+        p[name] += change * strength
+    return Heart(**p)
+
+
+def _vessels(heart: Heart) -> dict[str, dict[str, vs.Vessel]]:
+    """Each vessel tissue's tubes by name."""
+    cavae = vs.cavae(heart)
+    return {
+        "Ao": {"aorta": vs.aorta(heart)},
+        "PA": vs.pulmonary_arteries(heart),
+        "SVC": {"SVC": cavae["SVC"]},
+        "IVC": {"IVC": cavae["IVC"]},
+        "PV": vs.pulmonary_veins(heart),
+    }
+
+
+def fields(heart: Heart, cloud: Cloud, vessels: dict, chambers: bool = False) -> Fields:
+    """Distance fields in the order in which they claim voxels; the chambers alone if asked."""
+    aorta = sh.union(cloud, vessels["Ao"]["aorta"].shapes())
+    lv, epicardium, myocardium = ht.left_ventricle(heart, cloud)
+    rv = ht.right_ventricle(heart, cloud, epicardium, aorta)
+    stumps = (
+        [s for vein in vessels["PV"].values() for s in vein.stump()],
+        [s for name in ("SVC", "IVC") for s in vessels[name][name].stump()],
+    )
+    la, ra = ht.atria(heart, cloud, epicardium, aorta, stumps)
+    four = {"LV": lv, "Myo": myocardium, "RV": rv, "LA": la, "RA": ra}
+    if chambers:
+        return four
+    tubes = {name: [s for v in parts.values() for s in v.shapes()] for name, parts in vessels.items()}
+    pulmonary = sh.union(cloud, tubes["PA"], 2.0)
+    pulmonary = np.maximum(pulmonary, 1.5 - aorta)
+    veins = sh.union(cloud, tubes["PV"])
+    veins = np.maximum(veins, 1.5 - np.minimum(pulmonary, ra))
+    svc = np.maximum(sh.union(cloud, tubes["SVC"]), 1.0 - np.minimum(aorta, pulmonary))
+    return {
+        **four,
+        "Ao": aorta,
+        "PA": pulmonary,
+        "SVC": svc,
+        "IVC": sh.union(cloud, tubes["IVC"]),
+        "PV": veins,
+    }
+
+
+def _truth(seed: int, pathology: str | None, heart: Heart, vessels: dict, warp: Warp) -> Truth:
+    tubes = {name: vessel for parts in vessels.values() for name, vessel in parts.items()}
+    places = {
+        "mitral valve": heart.mitral,
+        "aortic valve": heart.aortic,
+        "tricuspid valve": heart.tricuspid,
+        "pulmonary valve": heart.pulmonary,
+        "LV apex": heart.lv_centre + heart.cavity[0] * ht.APEX,
+    }
+    landmarks, centrelines = in_cube(warp, places, {name: v.curve for name, v in tubes.items()})
+    return Truth(
+        anatomy="cardiac",
+        seed=seed,
+        pathology=pathology,
+        parameters=asdict(heart),
+        landmarks_mm=landmarks,
+        centrelines_mm=centrelines,
+        radii_mm={name: np.round(v.radii_mm, 3).tolist() for name, v in tubes.items()},
+        betti=BETTI,
+    )
