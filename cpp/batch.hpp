@@ -45,12 +45,13 @@ class Pool {
   std::vector<std::unique_ptr<Space>> free_;
 };
 
-// Run work(item, poll) for each item, on the calling thread and up to threads - 1 more. `interrupted` is asked now
-// and then, on the calling thread only; once it says so, every thread stops at its next poll and Interrupted is
-// thrown. The first exception of any item is rethrown here.
+// Run work(item, poll) for each item, on the calling thread and up to threads - 1 more. `interrupted` is
+// asked now and then, on the calling thread only; once it says so, every thread stops at its next poll and
+// Interrupted is thrown. The first exception of any item is rethrown here.
 class Batch {
  public:
-  Batch(std::size_t count, std::function<void(std::size_t, const Poll&)> work, std::function<bool()> interrupted)
+  Batch(std::size_t count, std::function<void(std::size_t, const Poll&)> work,
+        std::function<bool()> interrupted)
       : count_(count), work_(std::move(work)), interrupted_(std::move(interrupted)) {}
 
   void run(std::size_t threads) {

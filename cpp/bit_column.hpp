@@ -47,7 +47,8 @@ class BitColumn {
   std::int64_t largest() const {
     std::int64_t index = 0;
     if (levels_.back()[0] == 0) return -1;
-    for (std::size_t level = levels_.size(); level-- > 0;) index = index << 6 | highest_bit(levels_[level][index]);
+    for (std::size_t level = levels_.size(); level-- > 0;)
+      index = index << 6 | highest_bit(levels_[level][index]);
     return index;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gradient.hpp"
@@ -14,22 +15,29 @@ namespace homology {
 template <class Real>
 class Components {
  public:
-  // order: the critical edges' positions, earliest first. joins[position] tells which edges ended a component.
-  void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order, std::vector<std::uint8_t>& joins,
-           Pairs& pairs, const Poll& poll) {
+  // order: the critical edges' positions, earliest first. joins[position] tells which edges ended a
+  // component.
+  void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order,
+           std::vector<std::uint8_t>& joins, Pairs& pairs, const Poll& poll) {
     const std::vector<Cell>& voxels = gradient.critical.voxels;
     const std::vector<Cell>& edges = gradient.critical.edges;
     const Field<Real>& field = gradient.field;
     component_.assign(field.grid.size(), -1);
-    for (std::size_t i = 0; i < voxels.size(); ++i) component_[owner_of(voxels[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < voxels.size(); ++i)
+      component_[owner_of(voxels[i])] = static_cast<std::int32_t>(i);
+    // The paths are followed in the order of memory; the union-find below then touches only critical cells.
+    ends_.resize(edges.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      if ((i & 0xffff) == 0) poll();
+      const Voxel owner = owner_of(edges[i]);
+      ends_[i] = {descend(gradient, owner), descend(gradient, owner + field.grid.step[number_of(edges[i])])};
+    }
     forest_.reset(voxels.size());
     joins.assign(edges.size(), 0);
-    std::size_t steps = 0;
     for (const std::uint32_t position : order) {
-      if ((++steps & 0xffff) == 0) poll();
       const Voxel owner = owner_of(edges[position]);
-      const Voxel other = owner + field.grid.step[number_of(edges[position])];
-      std::int32_t older = forest_.root(descend(gradient, owner)), younger = forest_.root(descend(gradient, other));
+      std::int32_t older = forest_.root(ends_[position].first),
+                   younger = forest_.root(ends_[position].second);
       if (older == younger) continue;
       if (field.before(owner_of(voxels[younger]), owner_of(voxels[older]))) std::swap(older, younger);
       forest_.hang(younger, older);
@@ -54,7 +62,8 @@ class Components {
     return found;
   }
 
-  std::vector<std::int32_t> component_;
+  std::vector<std::int32_t> component_;  // voxel -> the critical voxel below it, -1 if not known yet
+  std::vector<std::pair<std::int32_t, std::int32_t>> ends_;  // the critical voxels below each critical edge
   Forest forest_;
 };
 

@@ -32,12 +32,11 @@ struct Field {
   Grid grid;
   std::vector<Real> values;
 
-  bool before(Voxel a, Voxel b) const {
-    return values[a] > values[b] || (values[a] == values[b] && a < b);
-  }
+  bool before(Voxel a, Voxel b) const { return values[a] > values[b] || (values[a] == values[b] && a < b); }
 
   void load(const Real* input, std::array<std::int64_t, 3> shape, const Reading& reading) {
-    // The outer layer of the margin is NaN: every comparison with it is false, so it never comes before anything.
+    // The outer layer of the margin is NaN: every comparison with it is false, so it never comes before
+    // anything.
     const Real nan = std::numeric_limits<Real>::quiet_NaN(), shell = std::numeric_limits<Real>::infinity();
     grid = Grid(shape, reading.dual ? 2 : 1);
     values.assign(grid.size(), nan);
@@ -73,8 +72,8 @@ struct Field {
   }
 };
 
-// A value's bits as an unsigned integer that grows as the value falls: the filtration's order for radix sort and
-// heaps. -0.0 must have been made 0.0.
+// A value's bits as an unsigned integer that grows as the value falls: the filtration's order for radix sort
+// and heaps. -0.0 must have been made 0.0.
 inline std::uint32_t descending_bits(float value) {
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);

@@ -18,12 +18,14 @@ using Poll = std::function<void()>;
 
 // A cell by the voxel that owns it (its latest vertex) and its number in that voxel's star.
 using Cell = std::uint32_t;
-inline Cell make_cell(Voxel owner, int number) { return static_cast<Cell>(owner) << 4 | static_cast<Cell>(number); }
+inline Cell make_cell(Voxel owner, int number) {
+  return static_cast<Cell>(owner) << 4 | static_cast<Cell>(number);
+}
 inline Voxel owner_of(Cell cell) { return static_cast<Voxel>(cell >> 4); }
 inline int number_of(Cell cell) { return static_cast<int>(cell & 15); }
 
-// Which cells of each star are present: all their other vertices come before the voxel. Straight-line code over
-// a row, without a branch, so that the compiler makes vector instructions of it.
+// Which cells of each star are present: all their other vertices come before the voxel. Straight-line code
+// over a row, without a branch, so that the compiler makes vector instructions of it.
 template <class Real>
 class RowStencil {
   using Lane = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
@@ -53,7 +55,8 @@ class RowStencil {
            std::index_sequence<S...>, std::index_sequence<C...>) const {
     const Real* near[6] = {row + step_[0], row + step_[1], row + step_[2], row + step_[3], row - 1, row + 1};
     const Real* diagonal[12] = {(row + step_[kSquareSides[S][0]] + step_[kSquareSides[S][1]])...};
-    const Real* corner[8] = {(row + step_[kCubeSides[C][0]] + step_[kCubeSides[C][1]] + step_[kCubeSides[C][2]])...};
+    const Real* corner[8] = {
+        (row + step_[kCubeSides[C][0]] + step_[kCubeSides[C][1]] + step_[kCubeSides[C][2]])...};
     for (std::int64_t z = 0; z < length; ++z) {
       const Real centre = row[z];
       // A neighbour's index is lower than the voxel's if its first step goes down.
@@ -62,12 +65,12 @@ class RowStencil {
                             before<true>(near[4][z], centre), before<false>(near[5][z], centre)};
       const Lane square[12] = {(before<kSquareSides[S][0] % 2 == 0>(diagonal[S][z], centre) &
                                 edge[kSquareSides[S][0]] & edge[kSquareSides[S][1]])...};
-      const Lane cube[8] = {
-          (before<kCubeSides[C][0] % 2 == 0>(corner[C][z], centre) &
-           square[square_number(kCubeSides[C][0], kCubeSides[C][1])] &
-           square[square_number(kCubeSides[C][0], kCubeSides[C][2])] &
-           square[square_number(kCubeSides[C][1], kCubeSides[C][2])])...};
-      Lane key = (edge[0] & 1) | (edge[1] & 2) | (edge[2] & 4) | (edge[3] & 8) | (edge[4] & 16) | (edge[5] & 32);
+      const Lane cube[8] = {(before<kCubeSides[C][0] % 2 == 0>(corner[C][z], centre) &
+                             square[square_number(kCubeSides[C][0], kCubeSides[C][1])] &
+                             square[square_number(kCubeSides[C][0], kCubeSides[C][2])] &
+                             square[square_number(kCubeSides[C][1], kCubeSides[C][2])])...};
+      Lane key =
+          (edge[0] & 1) | (edge[1] & 2) | (edge[2] & 4) | (edge[3] & 8) | (edge[4] & 16) | (edge[5] & 32);
       ((key |= square[S] & (Lane(64) << S)), ...);
       Lane filled = 0;
       ((filled |= cube[C] & (Lane(1) << C)), ...);

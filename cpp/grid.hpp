@@ -21,14 +21,16 @@ struct Grid {
   int margin = 0;
 
   Grid() = default;
-  Grid(std::array<std::int64_t, 3> volume_shape, int margin_width) : shape(volume_shape), margin(margin_width) {
+  Grid(std::array<std::int64_t, 3> volume_shape, int margin_width)
+      : shape(volume_shape), margin(margin_width) {
     double count = 1;
     for (int axis = 0; axis < 3; ++axis) {
       padded[axis] = shape[axis] + 2 * margin;
       count *= static_cast<double>(padded[axis]);
     }
     // A cell is packed as voxel << 4 | number in its star, in 32 bits.
-    if (count >= static_cast<double>(1 << 28)) throw std::length_error("a volume may have at most 2^28 voxels");
+    if (count >= static_cast<double>(1 << 28))
+      throw std::length_error("a volume may have at most 2^28 voxels");
     const Voxel z = 1, y = static_cast<Voxel>(padded[2]), x = static_cast<Voxel>(padded[1] * padded[2]);
     step = {-x, x, -y, y, -z, z};
   }

@@ -8,7 +8,8 @@
 namespace homology {
 
 // The gradient of one lower star. A square of the star is named by its number in kSquareSides, a cube in
-// kCubeSides, an edge by its direction. Slots of four bits hold the number of a square or one of the marks below.
+// kCubeSides, an edge by its direction. Slots of four bits hold the number of a square or one of the marks
+// below.
 struct LowerStar {
   std::uint32_t square_of_edge;  // for each direction: the square paired with that edge
   std::uint32_t square_of_cube;  // for each cube: the square paired with it
@@ -32,8 +33,8 @@ constexpr std::uint16_t kOutside = kStarCount;  // the star of a voxel of the ma
 
 enum CriticalBits : std::uint8_t { kHasVoxel = 1, kHasEdges = 2, kHasSquares = 4, kHasCube = 8 };
 
-// The lower star of a voxel is number row[key] + cubes, where key = edges | squares << 6 are the masks of what
-// is in it. See place_rows() in the script for why one addition is enough.
+// The lower star of a voxel is number row[key] + cubes, where key = edges | squares << 6 are the masks of
+// what is in it. See place_rows() in the script for why one addition is enough.
 struct StarTable {
   std::vector<std::uint16_t> row = std::vector<std::uint16_t>(kStarKeys);
   std::array<std::uint8_t, kStarCount + 1> critical{};

@@ -16,8 +16,8 @@ struct Pair {
 
 using Pairs = std::vector<Pair>;
 
-// Union-find where the older root always survives; the caller says which is older. Path halving alone keeps the
-// trees flat enough.
+// Union-find where the older root always survives; the caller says which is older. Path halving alone keeps
+// the trees flat enough.
 class Forest {
  public:
   void reset(std::size_t count) {

@@ -40,7 +40,8 @@ class Workspace {
     if (shape[0] * shape[1] * shape[2] == 0) return;
     const bool dual = options.reading.dual;
     // Alexander duality turns the classes of dimension k into those of dimension 2 - k.
-    const bool components = options.dims[dual ? 2 : 0], loops = options.dims[1], voids = options.dims[dual ? 0 : 2];
+    const bool components = options.dims[dual ? 2 : 0], loops = options.dims[1],
+               voids = options.dims[dual ? 0 : 2];
     if (!components && !loops && !voids) return;
     gradient_.field.load(input, shape, options.reading);
     gradient_.build(poll);
@@ -66,9 +67,13 @@ class Workspace {
 
  private:
   // The volume's last voxel in the filtration: its minimum, the last of several.
-  Voxel last_voxel() const { return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(a, b); }); }
+  Voxel last_voxel() const {
+    return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(a, b); });
+  }
 
-  Voxel first_voxel() const { return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(b, a); }); }
+  Voxel first_voxel() const {
+    return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(b, a); });
+  }
 
   template <class Better>
   Voxel extreme_voxel(Better better) const {
@@ -87,18 +92,20 @@ class Workspace {
     const std::vector<Real>& values = gradient_.field.values;
     const auto short_lived = [&](const Pair& pair) {
       const Real birth = values[pair.birth], death = values[pair.death];
-      return !(birth > death) || static_cast<double>(birth) - static_cast<double>(death) < options.min_persistence;
+      return !(birth > death) ||
+             static_cast<double>(birth) - static_cast<double>(death) < options.min_persistence;
     };
     pairs_.erase(std::remove_if(pairs_.begin(), pairs_.end(), short_lived), pairs_.end());
   }
 
-  // The void that the shell alone encloses is the T-construction's essential component: it lasts to the volume's
-  // minimum, which in the negated filtration is the first voxel after the shell.
+  // The void that the shell alone encloses is the T-construction's essential component: it lasts to the
+  // volume's minimum, which in the negated filtration is the first voxel after the shell.
   void close_shell() {
     const std::vector<Real>& values = gradient_.field.values;
     const Real infinity = std::numeric_limits<Real>::infinity();
     for (Pair& pair : pairs_)
-      if (values[pair.birth] == infinity && values[pair.death] != infinity) pair.birth = first_voxel(), pair.essential = true;
+      if (values[pair.birth] == infinity && values[pair.death] != infinity)
+        pair.birth = first_voxel(), pair.essential = true;
   }
 
   // Dimension by dimension; if only the top ones are wanted, the longest first.
@@ -113,7 +120,8 @@ class Workspace {
       if (options.top) keep_longest(static_cast<std::size_t>(options.top));
       for (const Pair& pair : chosen_) {
         const Real birth = field.values[pair.birth], death = field.values[pair.death];
-        const std::int64_t birth_voxel = field.grid.flat(pair.birth), death_voxel = field.grid.flat(pair.death);
+        const std::int64_t birth_voxel = field.grid.flat(pair.birth),
+                           death_voxel = field.grid.flat(pair.death);
         if (dual)
           features.push_back({0 - death, 0 - birth, death_voxel, birth_voxel, dim, pair.essential});
         else
@@ -130,7 +138,8 @@ class Workspace {
       return a.birth != b.birth ? a.birth < b.birth : a.death < b.death;
     };
     const std::size_t kept = std::min(count, chosen_.size());
-    std::partial_sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(kept), chosen_.end(), longer);
+    std::partial_sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(kept), chosen_.end(),
+                      longer);
     chosen_.resize(kept);
   }
 

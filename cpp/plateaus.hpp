@@ -10,8 +10,9 @@
 
 namespace homology {
 
-// Connected components of the voxels clamped to one value, found by runs along rows. The plateau of the early value
-// is foreground, joined through faces; that of the late value is background, joined through corners as well.
+// Connected components of the voxels clamped to one value, found by runs along rows. The plateau of the early
+// value is foreground, joined through faces; that of the late value is background, joined through corners as
+// well.
 template <class Real>
 class Plateau {
  public:
@@ -51,7 +52,9 @@ class Plateau {
     Real value;  // of the extreme, before clamping
   };
 
-  std::size_t line(std::int64_t x, std::int64_t y) const { return static_cast<std::size_t>(x * grid_.shape[1] + y); }
+  std::size_t line(std::int64_t x, std::int64_t y) const {
+    return static_cast<std::size_t>(x * grid_.shape[1] + y);
+  }
 
   // The earliest voxel of the early plateau, the latest of the late one.
   bool beats(Real value, Voxel voxel, const Run& run) const {
@@ -71,8 +74,8 @@ class Plateau {
     }
   }
 
-  // Join the runs of two rows that touch. Runs of one row lie at least a voxel apart, so of two runs the one that
-  // ends first touches nothing further along.
+  // Join the runs of two rows that touch. Runs of one row lie at least a voxel apart, so of two runs the one
+  // that ends first touches nothing further along.
   void join(std::int64_t x, std::int64_t y, std::int64_t other_x, std::int64_t other_y) {
     const Voxel shift = grid_.row(x, y) - grid_.row(other_x, other_y), reach = early_ ? 0 : 1;
     std::size_t a = first_[line(x, y)], b = first_[line(other_x, other_y)];
@@ -88,7 +91,8 @@ class Plateau {
   }
 
   void unite(std::size_t a, std::size_t b) {
-    std::int32_t one = forest_.root(static_cast<std::int32_t>(a)), two = forest_.root(static_cast<std::int32_t>(b));
+    std::int32_t one = forest_.root(static_cast<std::int32_t>(a)),
+                 two = forest_.root(static_cast<std::int32_t>(b));
     if (one == two) return;
     if (beats(runs_[two].value, runs_[two].extreme, runs_[one])) std::swap(one, two);
     forest_.hang(two, one);
@@ -106,7 +110,8 @@ template <class Real>
 class Plateaus {
  public:
   void relocate(const Field<Real>& field, const Real* input, bool dual, Pairs& pairs) {
-    const Real early = dual ? Real(0) : Real(1), late = dual ? Real(-1) : Real(0), sign = dual ? Real(-1) : Real(1);
+    const Real early = dual ? Real(0) : Real(1), late = dual ? Real(-1) : Real(0),
+               sign = dual ? Real(-1) : Real(1);
     early_.find(field, input, early, sign, true);
     late_.find(field, input, late, sign, false);
     const auto moved = [&](Voxel voxel) {

@@ -11,8 +11,9 @@
 
 namespace homology {
 
-// Positions into a list of cells, earliest cell first. The lists are made in the order of voxel index and number
-// in the star, so a stable sort by value is the whole order; values are sorted by their bits, 11 at a time.
+// Positions into a list of cells, earliest cell first. The lists are made in the order of voxel index and
+// number in the star, so a stable sort by value is the whole order; values are sorted by their bits, 11 at a
+// time.
 template <class Real>
 class FiltrationSort {
   using Bits = decltype(descending_bits(Real()));
@@ -22,7 +23,8 @@ class FiltrationSort {
   };
 
  public:
-  void operator()(const Field<Real>& field, const std::vector<Cell>& cells, std::vector<std::uint32_t>& order) {
+  void operator()(const Field<Real>& field, const std::vector<Cell>& cells,
+                  std::vector<std::uint32_t>& order) {
     const std::size_t count = cells.size();
     items_.resize(count);
     for (std::size_t i = 0; i < count; ++i)

@@ -1,8 +1,9 @@
-// Dimension 2: the same union-find on the dual, where cubes are nodes, squares join them, and all that is not in
-// the volume is one more node, older than every cube.
+// Dimension 2: the same union-find on the dual, where cubes are nodes, squares join them, and all that is not
+// in the volume is one more node, older than every cube.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gradient.hpp"
@@ -13,32 +14,38 @@ namespace homology {
 template <class Real>
 class Voids {
  public:
-  // order: the critical squares' positions, earliest first; they are taken latest first here, because in the dual
-  // a cube is there before the squares around it. closes[position] tells which squares closed a void.
-  void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order, std::vector<std::uint8_t>& closes,
-           Pairs& pairs, const Poll& poll) {
+  // order: the critical squares' positions, earliest first; they are taken latest first here, because in the
+  // dual a cube is there before the squares around it. closes[position] tells which squares closed a void.
+  void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order,
+           std::vector<std::uint8_t>& closes, Pairs& pairs, const Poll& poll) {
     const std::vector<Cell>& cubes = gradient.critical.cubes;
     const std::vector<Cell>& squares = gradient.critical.squares;
     const Field<Real>& field = gradient.field;
     region_.assign(field.grid.size(), kUnknown);
     for (std::size_t i = 0; i < cubes.size(); ++i)
-      region_[base_of(field.grid, owner_of(cubes[i]), number_of(cubes[i]))] = static_cast<std::int32_t>(i + 1);
-    forest_.reset(cubes.size() + 1);
+      region_[base_of(field.grid, owner_of(cubes[i]), number_of(cubes[i]))] =
+          static_cast<std::int32_t>(i + 1);
     closes.assign(squares.size(), 0);
     if (cubes.empty()) return;
-    std::size_t steps = 0;
+    // As for components: paths in the order of memory, then union-find over critical cells alone.
+    sides_.resize(squares.size());
+    for (std::size_t i = 0; i < squares.size(); ++i) {
+      if ((i & 0xffff) == 0) poll();
+      const Voxel owner = owner_of(squares[i]);
+      const int square = number_of(squares[i]);
+      sides_[i] = {ascend(gradient, beyond(gradient, owner, square, 0)),
+                   ascend(gradient, beyond(gradient, owner, square, 1))};
+    }
+    forest_.reset(cubes.size() + 1);
     for (auto next = order.rbegin(); next != order.rend(); ++next) {
-      if ((++steps & 0xffff) == 0) poll();
-      const Cell square = squares[*next];
-      std::int32_t older = forest_.root(ascend(gradient, beyond(gradient, owner_of(square), number_of(square), 0)));
-      std::int32_t younger = forest_.root(ascend(gradient, beyond(gradient, owner_of(square), number_of(square), 1)));
+      std::int32_t older = forest_.root(sides_[*next].first), younger = forest_.root(sides_[*next].second);
       if (older == younger) continue;
-      if (younger == kOutsideNode || (older != kOutsideNode && field.before(owner_of(cubes[older - 1]),
-                                                                            owner_of(cubes[younger - 1]))))
+      if (younger == kOutsideNode ||
+          (older != kOutsideNode && field.before(owner_of(cubes[older - 1]), owner_of(cubes[younger - 1]))))
         std::swap(older, younger);
       forest_.hang(younger, older);
       closes[*next] = 1;
-      pairs.push_back({owner_of(square), owner_of(cubes[younger - 1]), 2, false});
+      pairs.push_back({owner_of(squares[*next]), owner_of(cubes[younger - 1]), 2, false});
     }
   }
 
@@ -62,15 +69,16 @@ class Voids {
     return owner + (a % 2 ? 0 : step[a]) + (b % 2 ? 0 : step[b]) + (above ? 0 : step[normal]);
   }
 
-  // The next cube along the gradient path up from this one, or the cube itself if it is critical (never asked:
-  // region_ is known there), or kNoCube if the path leaves the volume.
+  // The next cube along the gradient path up from this one, or the cube itself if it is critical (never
+  // asked: region_ is known there), or kNoCube if the path leaves the volume.
   static Voxel next(const Gradient<Real>& gradient, Voxel base) {
     const Field<Real>& field = gradient.field;
     const auto& step = field.grid.step;
     Voxel owner = base;
     int cube = 7;
     for (int corner = 1; corner < 8; ++corner) {
-      const Voxel voxel = base + (corner & 4 ? step[1] : 0) + (corner & 2 ? step[3] : 0) + (corner & 1 ? step[5] : 0);
+      const Voxel voxel =
+          base + (corner & 4 ? step[1] : 0) + (corner & 2 ? step[3] : 0) + (corner & 1 ? step[5] : 0);
       if (field.before(owner, voxel)) owner = voxel, cube = 7 - corner;
     }
     // Bit by bit, cube says in which direction it lies from its owner, in the order of kCubeSides.
@@ -93,7 +101,8 @@ class Voids {
     return found;
   }
 
-  std::vector<std::int32_t> region_;
+  std::vector<std::int32_t> region_;  // cube -> the critical cube (or the outside) above it
+  std::vector<std::pair<std::int32_t, std::int32_t>> sides_;  // what lies above each critical square
   std::vector<Voxel> trail_;
   Forest forest_;
 };

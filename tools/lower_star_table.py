@@ -1,19 +1,19 @@
 """Derive the table of discrete gradients of lower stars, and write it as a C++ header.
 
-A voxel's lower star holds the cells of the cubical complex whose latest vertex is that voxel: the voxel itself,
-up to 6 edges, 12 squares and 8 cubes.  Leaving the voxel out of each, its lower link is a subcomplex of the
-boundary of the octahedron: edges, squares and cubes of the star are vertices, edges and triangles of the link.
+A voxel's lower star holds the cells of the cubical complex whose latest vertex is that voxel: the voxel
+itself, up to 6 edges, 12 squares and 8 cubes.  Leaving the voxel out of each, its lower link is a subcomplex of
+the boundary of the octahedron: edges, squares and cubes of the star are its vertices, edges and triangles.
 There are only 15,935 such subcomplexes, so each gets its gradient here, once, from the definition:
 
 * a triangle with a free side is paired with that side until none is left (the whole sphere gives up one
   triangle first: a critical cube);
-* of the graph that remains, each component is a spanning tree rooted at its first vertex; each other vertex is
-  paired with the tree edge towards the root, edges off the tree are critical squares;
+* of the graph that remains, each component gets a spanning tree rooted at its first vertex; each other vertex
+  is paired with the tree edge towards the root, edges off the tree are critical squares;
 * the first component's root is paired with the voxel, every other root is a critical edge.
 
 The number of critical cells is thus the reduced Betti numbers of the link: the gradient is perfect.
 
-The build runs this script (``python lower_star_table.py OUT.hpp``), so it needs nothing but the standard library.
+The build runs this script (``python lower_star_table.py OUT``), so it uses the standard library alone.
 """
 
 import sys
@@ -22,8 +22,8 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple
 
-# The octahedron. A vertex is a direction, numbered 2 * axis + (1 if it points up the axis), so that the opposite
-# of d is d ^ 1; no edge joins opposite vertices.
+# The octahedron. A vertex is a direction, numbered 2 * axis + (1 if it points up the axis), so that the
+# opposite of d is d ^ 1; no edge joins opposite vertices.
 VERTICES = tuple(range(6))
 EDGES = tuple(pair for pair in combinations(VERTICES, 2) if pair[0] ^ 1 != pair[1])
 TRIANGLES = tuple(product((0, 1), (2, 3), (4, 5)))
@@ -34,8 +34,8 @@ SIDES = tuple(tuple(EDGE_NUMBER[side] for side in combinations(triangle, 2)) for
 CRITICAL, TO_VOXEL, ABSENT = 12, 13, 15
 NO_EDGE = 6
 
-# The roots are tried in this order. On a plateau the earlier neighbours are those of lower index; going back along
-# the last axis first makes the paths of the gradient straight lines through contiguous memory.
+# The roots are tried in this order. On a plateau the earlier neighbours are those of lower index; going back
+# along the last axis first makes the paths of the gradient straight lines through contiguous memory.
 ROOT_ORDER = (4, 5, 2, 3, 0, 1)
 
 
@@ -73,7 +73,7 @@ def subsets(items: list[int]) -> Iterator[int]:
 
 
 def links() -> Iterator[tuple[int, int, list[int]]]:
-    """Each closed (vertices, edges) with the triangles that could be filled in: those with all three sides."""
+    """Each closed (vertices, edges) with the triangles that may be filled in: those with all three sides."""
     for vertices in range(1 << len(VERTICES)):
         possible = [n for n, (a, b) in enumerate(EDGES) if vertices >> a & 1 and vertices >> b & 1]
         for edges in subsets(possible):
@@ -109,8 +109,8 @@ def gradient(link: Link) -> Gradient:
                 if edge in graph and edge_of_vertex[far] == ABSENT:
                     edge_of_vertex[far] = edge
                     reached.append(far)
-    critical = graph - set(edge_of_vertex)
-    return Gradient(voxel_vertex, tuple(edge_of_vertex), tuple(edge_of_triangle), sum(1 << e for e in critical))
+    critical = sum(1 << edge for edge in graph - set(edge_of_vertex))
+    return Gradient(voxel_vertex, tuple(edge_of_vertex), tuple(edge_of_triangle), critical)
 
 
 def _free_side(triangles: set[int]) -> tuple[int, int]:
@@ -123,7 +123,7 @@ def _free_side(triangles: set[int]) -> tuple[int, int]:
 
 
 def place_rows(rows: list[tuple[int, list[int]]]) -> dict[int, int]:
-    """Row displacement: an offset for each (key, fillable triangles) so that offset + triangle mask is unique.
+    """Row displacement: offsets for (key, fillable triangles) such that offset + triangle mask is unique.
 
     Long rows first, each at the first offset where it overlaps nothing; the rows then tile without a gap.
     """
@@ -178,7 +178,7 @@ def header(offsets: dict[int, int], table: list[Gradient | None]) -> str:
         )
     return "\n".join(
         [
-            "// Made by tools/lower_star_table.py at build time; the layout is described in cpp/lower_star.hpp.",
+            "// Made by tools/lower_star_table.py at build time; cpp/lower_star.hpp describes the layout.",
             f"constexpr int kStarCount = {len(table)};",
             f"constexpr int kSquareSides[{len(squares)}][2] = {{",
             *_lines(squares),

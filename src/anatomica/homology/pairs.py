@@ -15,7 +15,7 @@ class PersistencePairs(NamedTuple):
     """The persistence pairs of a batch of volumes, end to end: row i of every tensor is one class.
 
     As ``Diagram``, with the number of the volume in ``batch``; rows are grouped by volume, then by dimension.
-    ``birth`` and ``death`` are gathered from the volumes, so a loss of them reaches the two voxels of each pair.
+    ``birth`` and ``death`` are gathered from the volumes: a loss of them reaches the two voxels of each pair.
     """
 
     batch: Int[Tensor, " n"]
@@ -43,9 +43,9 @@ def persistence_pairs(
 ) -> PersistencePairs:
     """Persistence pairs of each volume of a batch, differentiable, on the device of S.
 
-    The arguments are those of ``persistence``.  The pairing is found on the CPU from the detached values; births and
-    deaths are then gathered from S itself, also under ``clamp``: a clamped plateau would pass no gradient, and the
-    original value at the plateau's extreme voxel is within ``clamp`` of 0 or 1.
+    The arguments are those of ``persistence``.  The pairing is found on the CPU from the detached values; births
+    and deaths are then gathered from S itself, also under ``clamp``: a clamped plateau would pass no gradient,
+    and the original value at the plateau's extreme voxel is within ``clamp`` of 0 or 1.
     """
     volumes = S.detach().to("cpu")
     if volumes.dtype not in (torch.float32, torch.float64):
