@@ -1,9 +1,10 @@
 """Derive the table of discrete gradients of lower stars, and write it as a C++ header.
 
 A voxel's lower star holds the cells of the cubical complex whose latest vertex is that voxel: the voxel
-itself, up to 6 edges, 12 squares and 8 cubes.  Leaving the voxel out of each, its lower link is a subcomplex of
-the boundary of the octahedron: edges, squares and cubes of the star are its vertices, edges and triangles.
-There are only 15,935 such subcomplexes, so each gets its gradient here, once, from the definition:
+itself, up to 6 edges, 12 squares and 8 cubes.  Leaving the voxel out of each, its lower link is a
+subcomplex of the boundary of the octahedron: edges, squares and cubes of the star are its vertices, edges
+and triangles. There are only 15,935 such subcomplexes, so each gets its gradient here, once, from the
+definition:
 
 * a triangle with a free side is paired with that side until none is left (the whole sphere gives up one
   triangle first: a critical cube);

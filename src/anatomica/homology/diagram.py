@@ -13,8 +13,8 @@ class Diagram(NamedTuple):
     A class of dimension 0 is a component, of 1 a loop, of 2 a void.  It is there for thresholds t with
     ``death < t <= birth``; ``birth`` is the volume's value at ``birth_voxel``, ``death`` at ``death_voxel``
     (flat indices in C order).  Rows are grouped by dimension; within one they have no particular order unless
-    ``top`` was asked for.  ``essential`` marks the component that never dies: its death is put at the volume's
-    minimum.
+    ``top`` was asked for.  ``essential`` marks the component that never dies: its death is put at the
+    volume's minimum.
     """
 
     dim: Int[ndarray, " n"]

@@ -43,9 +43,9 @@ def persistence_pairs(
 ) -> PersistencePairs:
     """Persistence pairs of each volume of a batch, differentiable, on the device of S.
 
-    The arguments are those of ``persistence``.  The pairing is found on the CPU from the detached values; births
-    and deaths are then gathered from S itself, also under ``clamp``: a clamped plateau would pass no gradient,
-    and the original value at the plateau's extreme voxel is within ``clamp`` of 0 or 1.
+    The arguments are those of ``persistence``.  The pairing is found on the CPU from the detached values;
+    births and deaths are then gathered from S itself, also under ``clamp``: a clamped plateau would pass
+    no gradient, and the original value at the plateau's extreme voxel is within ``clamp`` of 0 or 1.
     """
     volumes = S.detach().to("cpu")
     if volumes.dtype not in (torch.float32, torch.float64):

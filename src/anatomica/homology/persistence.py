@@ -27,20 +27,21 @@ def persistence(
     """Persistence pairs of the superlevel filtration, with the voxels where each class is born and dies.
 
     ``volume``: an array of 1, 2 or 3 dimensions gives one Diagram; a batch, as an array of 4 dimensions
-    (batch first) or a sequence of arrays of any shapes, gives a list of them.  float32 and float64 are taken as
-    they are, other real types are converted; values must be finite.
+    (batch first) or a sequence of arrays of any shapes, gives a list of them.  float32 and float64 are
+    taken as they are, other real types are converted; values must be finite.
 
     ``dims``: only these are computed.  ``construction``: "V" makes voxels the vertices of the cubical complex
     (foreground 6-connected, background 26-connected), "T" its top cells (the other way round).  Ties between
     values are broken by index, lower index first.  Pairs with birth = death are never emitted, nor are pairs
     shorter than ``min_persistence``; a constant volume therefore has an empty diagram.
 
-    ``clamp``: for probabilities; p < clamp counts as 0 and p > 1 - clamp as 1.  Each birth and death is off by
-    at most ``clamp`` (bottleneck distance), and a nearly binary, noisy volume becomes many times cheaper.  A
-    class that is born or dies on a plateau of 0 or 1 reports the plateau's extreme voxel in the original values.
+    ``clamp``: for probabilities; p < clamp counts as 0 and p > 1 - clamp as 1.  Each birth and death is
+    off by at most ``clamp`` (bottleneck distance), and a nearly binary, noisy volume becomes many times
+    cheaper.  A class that is born or dies on a plateau of 0 or 1 reports the plateau's extreme voxel in
+    the original values.
 
-    ``top``: keep only that many most persistent pairs of each dimension, longest first.  ``threads``: the batch
-    is shared among that many threads, by default as many as there are cores available.
+    ``top``: keep only that many most persistent pairs of each dimension, longest first.  ``threads``: the
+    batch is shared among that many threads, by default as many as there are cores available.
 
     >>> import numpy as np
     >>> d = persistence(np.array([0.0, 3.0, 1.0, 2.0]))
