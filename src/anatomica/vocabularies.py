@@ -243,7 +243,8 @@ def _by_user(
     unknown: dict[int, str | None] = {}
     named = 0
     for id, name in found.items():
-        keys = [k for k in (str(id), (name or "").lower()) if k in wanted]
+        own = ("" if id < 0 else str(id), "" if name is None else name.lower())
+        keys = [k for k in own if k and k in wanted]
         named += bool(keys)
         if keys or REST in wanted:
             tissues[id] = wanted[keys[-1] if keys else REST]

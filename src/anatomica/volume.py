@@ -117,7 +117,8 @@ def resample(
     to_source = np.linalg.inv(label_map.affine) @ affine
     linear, offset = to_source[:3, :3], to_source[:3, 3] + _TIE_BREAK
     if method == "nearest":
-        array = _sample(label_map.array, linear, offset, shape, order=0)
+        # The rim of zeros gives the border voxels their outer halves, which scipy counts as outside.
+        array = _sample(np.pad(label_map.array, 1), linear, offset + 1, shape, order=0)
         return replace(label_map, array=array, affine=affine)
     seen = _footprint(linear, offset, shape, label_map.shape)
     array = label_map.array[seen]
@@ -179,7 +180,7 @@ def _footprint(
     corners = _corners(np.zeros(3), np.array(shape) - 1.0) @ linear.T + offset
     low = np.clip(np.floor(corners.min(0)).astype(int) - 1, 0, np.array(source) - 1)
     high = np.clip(np.ceil(corners.max(0)).astype(int) + 2, low + 1, source)
-    return tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+    return tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _box(
@@ -192,7 +193,7 @@ def _box(
     high = np.minimum(np.ceil(seen.max(0)).astype(int) + 1, shape)
     if (high <= low).any():
         return None
-    return tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+    return tuple(slice(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _corners(low: np.ndarray, high: np.ndarray) -> np.ndarray:
