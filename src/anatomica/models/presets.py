@@ -1,0 +1,179 @@
+"""Every size and rate of the two presets. Nothing but numbers differs between `paper` and `small`."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from anatomica.errors import AnatomicaError
+
+
+@dataclass(frozen=True)
+class FieldConfig:
+    """Neural field decoder (paper's Table "Autoencoder architecture", Anatomica-L)."""
+
+    channels: int = 64
+    fourier: int = 10
+    bandwidth: float = 1.0
+    hidden: int = 128
+    layers: int = 3
+
+
+@dataclass(frozen=True)
+class AutoencoderConfig:
+    """Encoder and convolutional decoder: channels and residual blocks a level, fine to coarse.
+
+    `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
+    finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
+    nine tenths of the cost. The factor between voxels and latents is stem * 2^(levels - 1).
+    """
+
+    n: int = 128
+    channels: tuple[int, ...] = (64, 128, 256)
+    res_blocks: tuple[int, ...] = (2, 2, 2)
+    latent_channels: int = 3
+    stem: int = 1
+    field: FieldConfig = field(default_factory=FieldConfig)
+
+    @property
+    def factor(self) -> int:
+        return self.stem * 2 ** (len(self.channels) - 1)
+
+    @property
+    def latent_n(self) -> int:
+        return self.n // self.factor
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """Denoiser (paper's Table "Diffusion model"). `attention_at` are grid edges that get attention."""
+
+    channels: tuple[int, ...] = (64, 128, 196)
+    res_blocks: int = 2
+    heads: int = 1
+    attention_at: tuple[int, ...] = (8, 4, 2)
+
+
+@dataclass(frozen=True)
+class EDMConfig:
+    """Karras' preconditioning and the lognormal noise of training: ln sigma ~ N(p_mean, p_std^2)."""
+
+    sigma_data: float = 1.0
+    p_mean: float = 1.0
+    p_std: float = 1.2
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """Schedule and sampler; churn parameters are those of Karras' Algorithm 2 (0 = deterministic)."""
+
+    method: str = "stochastic"
+    steps: int = 100
+    sigma_min: float = 0.01
+    sigma_max: float = 80.0
+    rho: float = 1.0
+    s_churn: float = 0.0
+    s_min: float = 0.0
+    s_max: float = float("inf")
+    s_noise: float = 1.0
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """One training loop's numbers.
+
+    `warmup` is a share of the run; `points` 0 means the full grid; `augment` is the share of maps moved
+    (autoencoder) or the strength of the moves (denoiser's copies); `conv_batch` is how many of the batch the
+    costly convolutional decoder sees (None: all of it).
+    """
+
+    lr: float
+    batch: int
+    epochs: int
+    schedule: str = "constant"
+    warmup: float = 0.0
+    weight_decay: float = 0.0
+    ema: float = 0.999
+    kl: float = 1e-6
+    points: int = 0
+    conv_batch: int | None = None
+    augment: float = 0.0
+    copies: int = 1
+    clip: float = 1.0
+
+
+@dataclass(frozen=True)
+class Preset:
+    name: str
+    autoencoder: AutoencoderConfig
+    unet: UNetConfig
+    edm: EDMConfig
+    sampling: SamplingConfig
+    train_autoencoder: TrainingConfig
+    train_denoiser: TrainingConfig
+
+
+T = TypeVar("T")
+
+PRESETS: dict[str, Preset] = {
+    "paper": Preset(
+        "paper",
+        AutoencoderConfig(),
+        UNetConfig(),
+        EDMConfig(),
+        SamplingConfig(),
+        TrainingConfig(lr=1e-5, batch=1, epochs=40),
+        TrainingConfig(lr=2.5e-5, batch=1, epochs=50),
+    ),
+    "small": Preset(
+        "small",
+        AutoencoderConfig(
+            n=64,
+            channels=(24, 64),
+            res_blocks=(1, 1),
+            stem=2,
+            field=FieldConfig(channels=64, hidden=64),
+        ),
+        UNetConfig(channels=(32, 64, 96), res_blocks=1),
+        EDMConfig(),
+        SamplingConfig(method="multistep", steps=25, rho=7.0),
+        TrainingConfig(
+            lr=2e-3, batch=4, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=8192, augment=0.5
+        ),
+        TrainingConfig(
+            lr=1e-3, batch=16, epochs=40, schedule="cosine", warmup=0.05, ema=0.999, augment=1.0, copies=4
+        ),
+    ),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset called `name`, or an error that lists them."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise AnatomicaError(f"unknown preset {name!r}; allowed: {', '.join(PRESETS)}") from None
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A config as plain JSON values."""
+    return dataclasses.asdict(config)
+
+
+def from_dict(kind: type[T], values: dict[str, Any]) -> T:
+    """The config written by `to_dict`; unknown or missing keys are an error that names them."""
+    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - set(fields))
+    if unknown:
+        raise AnatomicaError(f"{kind.__name__}: unknown settings {unknown}; allowed: {', '.join(fields)}")
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        nested = _NESTED.get((kind.__name__, name))
+        if nested is not None:
+            value = from_dict(nested, value)
+        made[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**made)
+
+
+_NESTED: dict[tuple[str, str], type] = {("AutoencoderConfig", "field"): FieldConfig}

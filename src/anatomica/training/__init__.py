@@ -1,0 +1,1 @@
+"""What the two training loops of `anatomica.train` stand on, one idea a file."""
