@@ -33,10 +33,11 @@ class LabelTable:
     labels: tuple[Label, ...]
 
     def __post_init__(self) -> None:
-        for what, values in (("id", [x.id for x in self.labels]), ("name", [x.name for x in self.labels])):
-            twice = {v for v in values if values.count(v) > 1}
+        for what in ("id", "name"):
+            values = [str(getattr(x, what)) for x in self.labels]
+            twice = sorted({v for v in values if values.count(v) > 1})
             if twice:
-                raise AnatomicaError(f"label table: {what} {sorted(map(str, twice))} occurs more than once")
+                raise AnatomicaError(f"label table: {what} {', '.join(twice)} occurs more than once")
         if not self.labels or self.labels[0].id != 0:
             raise AnatomicaError("label table: the first label must be the background with id 0")
 
@@ -126,11 +127,13 @@ def _table(*rows: tuple[str, str, Colour]) -> LabelTable:
 
 def _spine() -> LabelTable:
     regions = [("C", 7, "cervical", 0.95), ("T", 12, "thoracic", 0.30), ("L", 5, "lumbar", 0.58)]
-    rows: list[tuple[str, str, Colour]] = []
-    for letter, count, region, hue in regions:
-        for n in range(1, count + 1):
-            rows.append((f"{letter}{n}", f"{region} vertebra {n}", _shade(hue, n)))
-    return _table(*rows)
+    return _table(
+        *(
+            (f"{letter}{n}", f"{region} vertebra {n}", _shade(hue, n))
+            for letter, count, region, hue in regions
+            for n in range(1, count + 1)
+        )
+    )
 
 
 def _shade(hue: float, n: int) -> Colour:

@@ -22,7 +22,7 @@ from anatomica.volume import LabelMap
 @dataclass(frozen=True)
 class Camera:
     """Orthographic view of a volume: azimuth 0 looks from the front (patient's left on the image's right),
-    positive azimuth walks towards the patient's left, elevation is upwards; `zoom` 1 fits the diagonal-free cube.
+    positive azimuth walks towards the patient's left, elevation is upwards; zoom 1 shows the whole cube.
     """
 
     azimuth_deg: float = 0.0
@@ -102,58 +102,69 @@ def _cast(label_map, mask, camera, size, half, extent, cut):
     """Colour and depth of the first surface along each ray; depth is inf where the ray misses."""
     soft = ndimage.gaussian_filter(mask.astype(np.float32), 0.7)
     buried = ndimage.gaussian_filter(soft, 3.0)
-    field = torch.from_numpy(np.stack([soft, buried, *np.gradient(soft)]))[None]
+    # The chessboard distance never exceeds the Euclidean one, so a ray may leap that far through empty space.
+    clear = np.asarray(ndimage.distance_transform_cdt(soft < 0.1, "chessboard"), dtype=np.float32)
+    field = torch.from_numpy(np.stack([soft, clear, buried, *np.gradient(soft)]))[None]
     right, up, into = torch.from_numpy(camera.axes().astype(np.float32))
     line = (torch.arange(size, dtype=torch.float32) + 0.5) / size * 2 - 1
-    reach = float(np.linalg.norm(extent)) / 2
-    start = -reach if cut is None else (2 * cut - 1) * float(extent.max()) / 2
-    step = float(min(label_map.spacing_mm)) * 0.75
-    origin = half * (line[None, :, None] * right - line[:, None, None] * up) + start * into
-    scale = torch.from_numpy((2 / extent).astype(np.float32))
+    voxel = float(min(label_map.spacing_mm))
+    position = (half * (line[None, :, None] * right - line[:, None, None] * up)).reshape(-1, 3)
+    edge = torch.from_numpy(extent.astype(np.float32))
 
-    def sample(points: torch.Tensor, channels: slice, mode: str = "bilinear", source=field) -> torch.Tensor:
-        grid = (points * scale).flip(-1)[None, :, None, None]
-        out = F.grid_sample(source[:, channels], grid, mode=mode, padding_mode="zeros", align_corners=False)
+    def sample(points: torch.Tensor, channels: slice) -> torch.Tensor:
+        grid = (points * 2 / edge).flip(-1)[None, :, None, None]
+        out = F.grid_sample(
+            field[:, channels], grid, mode="bilinear", padding_mode="zeros", align_corners=False
+        )
         return out[0, :, :, 0, 0]
 
-    position = origin.reshape(-1, 3)
-    travelled = torch.zeros(len(position))
+    enter, leave = _slab(position, into, edge / 2)
+    if cut is not None:
+        enter = enter.clamp_min((2 * cut - 1) * float(extent.max()) / 2)
+    travelled = enter.clone()
     hit = torch.zeros(len(position), dtype=torch.bool)
-    alive = torch.arange(len(position))
+    alive = (travelled < leave).nonzero()[:, 0]
     before = torch.zeros(len(position))
-    for _ in range(int((reach - start) / step) + 2):
-        if not len(alive):
-            break
-        value = sample(position[alive] + travelled[alive, None] * into, slice(0, 1))[0]
+    while len(alive):
+        value, room = sample(position[alive] + travelled[alive, None] * into, slice(0, 2))
         crossed = value >= 0.5
         done = alive[crossed]
         gap = (value[crossed] - before[done]).clamp_min(1e-6)
-        travelled[done] -= step * ((value[crossed] - 0.5) / gap).clamp(0, 1)
+        travelled[done] -= 0.75 * voxel * ((value[crossed] - 0.5) / gap).clamp(0, 1)
         hit[done] = True
         before[alive] = value
-        alive = alive[~crossed]
-        travelled[alive] += step
-        alive = alive[travelled[alive] < reach - start]
+        alive, room = alive[~crossed], room[~crossed]
+        travelled[alive] += voxel * (room - 2).clamp_min(0.75)
+        alive = alive[travelled[alive] < leave[alive]]
     where = position[hit] + travelled[hit, None] * into
-    values = sample(where, slice(1, 5))
+    values = sample(where, slice(2, 6))
     normal = -values[1:].T / torch.from_numpy(label_map.spacing_mm.astype(np.float32))
     normal = normal / normal.norm(dim=1, keepdim=True).clamp_min(1e-6)
     if cut is not None:
-        normal[travelled[hit] < step] = -into
+        normal[travelled[hit] < enter[hit] + voxel] = -into
     light = -into + 0.45 * up - 0.35 * right
     light = light / light.norm()
     shade = 0.38 + 0.62 * (normal @ light).clamp_min(0) + 0.10 * (normal @ -into).clamp_min(0)
     shade = shade * (1.12 - 0.55 * values[0]).clamp(0.4, 1.0)
-    inside = where + (0.6 * step) * into
-    labels = _nearest_label(label_map.array * mask, (inside * scale).numpy())
+    inside = where + 0.45 * voxel * into
+    labels = _nearest_label(label_map.array * mask, (inside * 2 / edge).numpy())
     palette = np.zeros((max(label_map.table.ids) + 1, 3), dtype=np.float32)
     for x in label_map.table.labels:
         palette[x.id] = x.colour
     colour = np.zeros((size * size, 3), dtype=np.float32)
     depth = np.full(size * size, np.inf, dtype=np.float32)
     colour[hit.numpy()] = palette[labels] * shade[:, None].numpy()
-    depth[hit.numpy()] = (travelled[hit] + start).numpy()
+    depth[hit.numpy()] = travelled[hit].numpy()
     return colour.reshape(size, size, 3), depth.reshape(size, size)
+
+
+def _slab(
+    position: torch.Tensor, into: torch.Tensor, half: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where parallel rays enter and leave a box centred at 0 (enter > leave where they miss it)."""
+    slope = torch.where(into.abs() < 1e-6, torch.full_like(into, 1e-6), into)
+    first, second = (-half - position) / slope, (half - position) / slope
+    return torch.minimum(first, second).amax(-1), torch.maximum(first, second).amin(-1)
 
 
 def _nearest_label(array: np.ndarray, unit: np.ndarray) -> np.ndarray:

@@ -12,14 +12,14 @@ from anatomica.errors import AnatomicaError
 
 app = typer.Typer(
     name="anatomica",
-    help="Generate and measure 3D anatomical label maps under localized geometric and topological constraints.",
+    help="Generate and measure 3D anatomy under localized geometric and topological constraints.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 
-# One line a module of this folder: it either has a typer sub-app `app` or commands to add by `register(app)`.
-_MODULES = ("bench",)
+# Modules of this folder, each with a `register(app)` that adds its commands.
+_MODULES = ("measure", "prepare")
 for _name in _MODULES:
     importlib.import_module(f"anatomica.cli.{_name}").register(app)
 

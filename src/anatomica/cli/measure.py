@@ -1,0 +1,166 @@
+"""anatomica measure and anatomica tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anatomica.errors import AnatomicaError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from anatomica.measure import Measurement
+    from anatomica.spec import Spec
+
+
+def register(app: typer.Typer) -> None:
+    app.command("measure")(measure_command)
+    app.add_typer(tasks_app, name="tasks")
+
+
+def measure_command(
+    source: Annotated[
+        Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask a structure.")
+    ],
+    anatomy: Annotated[str, typer.Option(help="cardiac, aortic, spinal or coronary.")],
+    task: Annotated[str | None, typer.Option(help="One of the paper's tasks (see: anatomica tasks).")] = None,
+    spec: Annotated[Path | None, typer.Option(help="Your own spec as YAML.")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="How the file's labels are named: a vocabulary's name or a YAML mapping."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for measurement.json and measurement.png.")] = None,
+    resolution: Annotated[int, typer.Option(help="Voxels along the anatomy's cube.", min=16, max=512)] = 128,
+) -> None:
+    """Measure a segmentation in mL and mm: how big, where, what shape, how many pieces.
+
+    Without --task or --spec every tissue is measured as a whole. Examples:
+
+        anatomica measure heart.nii.gz --anatomy cardiac --task right-ventricle --out out/rv
+
+        anatomica measure segmentations/ --anatomy aortic --labels totalsegmentator --out out/aorta
+    """
+    import json
+
+    from rich.console import Console
+
+    from anatomica.labels import anatomy as named
+    from anatomica.measure import measure, to_dict, whole_tissues
+    from anatomica.nifti import load
+    from anatomica.picture import measurement_picture
+
+    kind = named(anatomy)
+    wanted = pick_spec(task, spec, kind.name)
+    label_map = load(source, kind, labels)
+    result = measure(label_map, wanted or whole_tissues(label_map), resolution)
+    if not any(bool(m.domains.valid.any()) for m in result.measured):
+        reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)
+        present = ", ".join(label_map.present()) or "none"
+        raise AnatomicaError(f"{source}: nothing to measure ({reasons}); tissues in the file: {present}")
+    console = Console()
+    console.print(measurement_table(result))
+    if result.frame.edge_mm > kind.edge_mm * 1.001:
+        console.print(
+            f"The cube was enlarged from {kind.edge_mm:g} to {result.frame.edge_mm:g} mm to hold all tissue.",
+            style="dim",
+        )
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "measurement.json").write_text(json.dumps(to_dict(result), indent=1) + "\n", encoding="utf-8")
+        measurement_picture(result, out / "measurement.png")
+        console.print(f"Wrote {out / 'measurement.json'} and {out / 'measurement.png'}")
+
+
+def pick_spec(task: str | None, path: Path | None, anatomy: str | None) -> Spec | None:
+    """The spec that --task or --spec names, checked against --anatomy."""
+    from anatomica.spec_yaml import load_spec
+    from anatomica.tasks import task as named_task
+
+    if task is not None and path is not None:
+        raise AnatomicaError("give --task or --spec, not both")
+    if task is None and path is None:
+        return None
+    wanted = named_task(task) if task is not None else load_spec(path)  # type: ignore[arg-type]
+    if anatomy is not None and wanted.anatomy != anatomy:
+        raise AnatomicaError(
+            f"{wanted.name!r} is about {wanted.anatomy} anatomy, but --anatomy is {anatomy!r}"
+        )
+    return wanted
+
+
+def measurement_table(result: Measurement) -> Table:
+    """Requested structures and what was measured, in mL and mm."""
+    from rich.table import Table
+
+    from anatomica.measure import domain_dict
+
+    table = Table(title=f"{result.spec.name} ({result.frame.anatomy.name})")
+    for name, side in (
+        ("constraint", "left"),
+        ("domain", "left"),
+        ("volume mL", "right"),
+        ("centroid mm (R, A, S)", "right"),
+        ("ellipsoid semi-axes mm", "right"),
+        ("components loops voids", "right"),
+    ):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for m in result.measured:
+        for k in range(m.domains.count):
+            d = domain_dict(m, k, result.frame)
+            label = m.constraint.domain.family + (
+                f" {k + 1}/{m.domains.count}" if m.domains.count > 1 else ""
+            )
+            if not d["valid"]:
+                table.add_row(m.constraint.name, label, f"[yellow]not measured: {d['reason']}[/]")
+                continue
+            table.add_row(
+                m.constraint.name,
+                label,
+                f"{d['volume_ml']:.4g}",
+                ", ".join(f"{x:.1f}" for x in d["centroid_mm"]),
+                " x ".join(f"{x:.1f}" for x in d["ellipsoid_semi_axes_mm"]),
+                f"{d['betti']['b0']} {d['betti']['b1']} {d['betti']['b2']}",
+            )
+    return table
+
+
+tasks_app = typer.Typer(help="The paper's tasks by name.", invoke_without_command=True)
+
+
+@tasks_app.callback()
+def tasks_list(context: typer.Context) -> None:
+    """List the paper's tasks; `anatomica tasks show NAME` prints one as YAML to start your own spec from."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from anatomica.tasks import TASKS
+
+    table = Table("task", "anatomy", "structures", "what")
+    for name, spec in TASKS.items():
+        tissues = " / ".join("+".join(c.structure) for c in spec.constraints)
+        table.add_row(name, spec.anatomy, tissues, spec.description)
+    Console().print(table)
+
+
+@tasks_app.command("show")
+def tasks_show(name: Annotated[str, typer.Argument(help="A task's name.")]) -> None:
+    """Print a task as YAML."""
+    from anatomica.spec_yaml import dump_spec
+    from anatomica.tasks import task
+
+    typer.echo(dump_spec(task(name)), nl=False)
+
+
+@tasks_app.command("schema")
+def tasks_schema() -> None:
+    """Print the JSON Schema of specs, for editors that check YAML while you type."""
+    import json
+
+    from anatomica.spec import Spec
+
+    typer.echo(json.dumps(Spec.model_json_schema(), indent=2))
