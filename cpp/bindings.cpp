@@ -5,6 +5,7 @@
 
 #include "batch.hpp"
 #include "persistence.hpp"
+#include "stencil_floor.hpp"
 
 namespace nb = nanobind;
 using namespace homology;
@@ -90,6 +91,17 @@ nb::tuple persistence(const std::vector<Volume<Real>>& volumes, int dims, bool d
                         column<bool, Real>(diagrams, total, [](const F& f) { return f.essential; }));
 }
 
+nb::object neighbour_masks_of(const Volume<float>& volume) {
+  Field<float> field;
+  field.load(volume.data(),
+             {static_cast<std::int64_t>(volume.shape(0)), static_cast<std::int64_t>(volume.shape(1)),
+              static_cast<std::int64_t>(volume.shape(2))},
+             Reading{});
+  const std::vector<std::uint32_t> masks = neighbour_masks(field);
+  return make_array<std::uint32_t>(masks.size(),
+                                   [&](std::uint32_t* out) { std::copy(masks.begin(), masks.end(), out); });
+}
+
 }  // namespace
 
 NB_MODULE(_kernel, m) {
@@ -98,5 +110,6 @@ NB_MODULE(_kernel, m) {
         nb::arg("min_persistence"), nb::arg("clamp"), nb::arg("top"), nb::arg("threads"));
   m.def("persistence", &persistence<double>, nb::arg("volumes").noconvert(), nb::arg("dims"), nb::arg("dual"),
         nb::arg("min_persistence"), nb::arg("clamp"), nb::arg("top"), nb::arg("threads"));
+  m.def("neighbour_masks", &neighbour_masks_of, nb::arg("volume").noconvert());
   m.def("release_scratch", [] { pool<float>().clear(), pool<double>().clear(); });
 }

@@ -1,0 +1,34 @@
+"""anatomica bench: cost against the rivals, measured in the same run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Benchmarks: cost as ratios against a rival in the same run.", no_args_is_help=True)
+
+
+def register(main: typer.Typer) -> None:
+    main.add_typer(app, name="bench")
+
+
+@app.callback()
+def _bench() -> None:
+    """Keep `bench` a group even while it has one command."""
+
+
+@app.command("homology")
+def homology_command(
+    out: Annotated[Path, typer.Option(help="Folder for homology.json and homology.md.")] = Path("results"),
+    size: Annotated[
+        list[int] | None, typer.Option(help="Edge of the volume, repeatable; default 64 and 128.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
+    gudhi_up_to: Annotated[int, typer.Option(help="Largest size at which gudhi runs as well.")] = 64,
+) -> None:
+    """Persistent homology against cripser and gudhi on four generated inputs, one core each."""
+    from anatomica.bench.homology import run
+
+    run(out, sizes=size or (64, 128), rounds=rounds, gudhi_up_to=gudhi_up_to)
