@@ -69,7 +69,7 @@ def train_autoencoder(
     classes = len(about.table)
     _check_data(labels, config, classes)
     model = _fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
-    model = model.to(memory_format=torch.channels_last_3d)
+    model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
     objective = AutoencoderObjective(model, training.kl, conv_share)
@@ -119,7 +119,7 @@ def train_denoiser(
     z_all = scaler.standardise(latents)
     c, n = config.autoencoder.latent_channels, config.autoencoder.latent_n
     model = _fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
-    model = model.to(memory_format=torch.channels_last_3d)
+    model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)
 

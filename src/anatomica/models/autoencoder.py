@@ -81,7 +81,9 @@ def _stem_lookup(stem: Conv3d, labels: Integer[Tensor, "b n n n"]) -> Float[Tens
     patches = labels.view(b, m, p, m, p, m, p).permute(0, 1, 3, 5, 2, 4, 6).reshape(-1, p**3).long()
     place = torch.arange(p**3, device=labels.device) * classes
     table = stem.weight.permute(2, 3, 4, 1, 0).reshape(p**3 * classes, k)
-    rows = F.embedding_bag(patches + place, table, mode="sum") + stem.bias
+    rows = F.embedding_bag(patches + place, table, mode="sum")
+    if stem.bias is not None:
+        rows = rows + stem.bias
     return rows.view(b, m, m, m, k).permute(0, 4, 1, 2, 3)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -27,8 +29,9 @@ class Conv3d(nn.Conv3d):
         )
         if not direct:
             return super().forward(input)
-        return torch.mkldnn_convolution(  # type: ignore[attr-defined]
-            input, self.weight, self.bias, self.padding, self.stride, self.dilation, self.groups
+        padding = cast(tuple[int, ...], self.padding)
+        return torch.mkldnn_convolution(
+            input, self.weight, self.bias, padding, self.stride, self.dilation, self.groups
         )
 
 

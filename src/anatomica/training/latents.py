@@ -8,9 +8,11 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float, UInt8
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from anatomica.errors import AnatomicaError
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import LatentScaler
 from anatomica.models.presets import TrainingConfig
@@ -37,9 +39,8 @@ def cached_latents(
     path = run / LATENTS
     latents = None
     if path.exists():
-        stored = load_file(path)
-        if bytes(stored["key"].tolist()).decode() == key:
-            latents = stored["latents"].float()
+        stored, stored_key = read_latents(path)
+        latents = stored if stored_key == key else None
     if latents is None:
         latents = encode_all(labels, autoencoder, training, seed, team.device)
         if team.leads:
@@ -51,6 +52,15 @@ def cached_latents(
             os.replace(temporary, path)
     scaler = LatentScaler(latents.shape[1]).fit(latents)
     return latents, scaler
+
+
+def read_latents(path: Path) -> tuple[Float[Tensor, "k c h w d"], str]:
+    """The stored latents and the fingerprint of what they were made from."""
+    try:
+        stored = load_file(path)
+        return stored["latents"].float(), bytes(stored["key"].tolist()).decode()
+    except (SafetensorError, KeyError, OSError) as error:
+        raise AnatomicaError(f"{path} cannot be read ({error}); delete it, it will be made again") from None
 
 
 @torch.inference_mode()

@@ -1,0 +1,206 @@
+"""`anatomica train`: the autoencoder, the denoiser, all shipped weights; export of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anatomica.errors import AnatomicaError
+
+if TYPE_CHECKING:
+    from anatomica.models.presets import Preset, TrainingConfig
+    from anatomica.training.budget import Budget
+
+train = typer.Typer(
+    name="train",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="""Train the models of an anatomy from a cache that `anatomica prepare` made.
+
+First the autoencoder, then the denoiser, into the same run folder; then `export`. Ctrl-C saves; `--resume`
+goes on as if nothing had happened. Several processes: `torchrun --nproc-per-node 2 -m anatomica train ...`
+""",
+)
+
+AnatomyOption = Annotated[str, typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.")]
+Data = Annotated[Path, typer.Option("--data", "-d", help="The cache's folder.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The run's folder; made if it is not there.")]
+PresetName = Annotated[str, typer.Option("--preset", "-p", help="small (64^3, CPU) or paper (128^3, GPU).")]
+Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Optimizer steps.")]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Training time; the schedule fits it.")]
+Lr = Annotated[float | None, typer.Option("--lr", help="Peak learning rate; default: the preset's.")]
+BatchSize = Annotated[int | None, typer.Option("--batch", min=1, help="Batch over all processes.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of initial weights, data order and noise.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's checkpoint.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, ...")]
+Bf16 = Annotated[bool, typer.Option("--bf16", help="bfloat16 autocast.")]
+Compile = Annotated[bool, typer.Option("--compile", help="torch.compile the objective.")]
+Recompute = Annotated[bool, typer.Option("--checkpointing", help="Recompute blocks: less memory, more time.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(train)
+
+
+@train.command()
+def autoencoder(
+    anatomy: AnatomyOption,
+    data: Data,
+    out: Out,
+    preset: PresetName = "small",
+    steps: Steps = None,
+    minutes: Minutes = None,
+    lr: Lr = None,
+    batch: BatchSize = None,
+    full_grid: Annotated[
+        bool, typer.Option("--full-grid", help="Train the field on every voxel instead of drawn points.")
+    ] = False,
+    seed: Seed = 0,
+    resume: Resume = False,
+    device: Device = "cpu",
+    bf16: Bf16 = False,
+    compile: Compile = False,
+    checkpointing: Recompute = False,
+) -> None:
+    """Encoder, convolutional decoder and neural field.
+
+    Example: `anatomica train autoencoder -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
+    """
+    from anatomica.models.presets import preset as preset_of
+    from anatomica.train import Options, train_autoencoder
+
+    config = preset_of(preset)
+    training = _override(config.train_autoencoder, lr, batch)
+    if full_grid:
+        training = dataclasses.replace(training, points=0)
+    config = dataclasses.replace(config, train_autoencoder=training)
+    maps, held_out = _load(data, anatomy, config)
+    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    budget = _budget(steps, minutes, training, len(maps))
+    train_autoencoder(maps, out / "autoencoder", anatomy, config, budget, options, held_out)
+
+
+@train.command()
+def denoiser(
+    anatomy: AnatomyOption,
+    data: Data,
+    out: Out,
+    preset: PresetName = "small",
+    steps: Steps = None,
+    minutes: Minutes = None,
+    lr: Lr = None,
+    batch: BatchSize = None,
+    seed: Seed = 0,
+    resume: Resume = False,
+    device: Device = "cpu",
+    bf16: Bf16 = False,
+    compile: Compile = False,
+    checkpointing: Recompute = False,
+) -> None:
+    """The diffusion model in the latent space of the run's autoencoder.
+
+    Example: `anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40`
+    """
+    from anatomica.models.presets import preset as preset_of
+    from anatomica.train import Options, train_denoiser
+    from anatomica.training.run import read_autoencoder
+
+    config = preset_of(preset)
+    training = _override(config.train_denoiser, lr, batch)
+    model, _ = read_autoencoder(out)
+    config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
+    maps, _ = _load(data, anatomy, config)
+    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    budget = _budget(steps, minutes, training, len(maps) * training.copies)
+    train_denoiser(maps, model, out / "denoiser", anatomy, config, budget, options)
+
+
+@train.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="The run's folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model's folder.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="Its cache: measures quality and population.")
+    ] = None,
+    fine: Annotated[
+        Path | None, typer.Option("--fine", help="A cache of the same patients at a finer resolution.")
+    ] = None,
+) -> None:
+    """Write a run as a model folder (fp16 safetensors and card.json) that `load_model` reads.
+
+    Example: `anatomica train export runs/cardiac --data caches/cardiac --out models/cardiac`
+    """
+    from rich.console import Console
+
+    from anatomica.training.run import export_run, read_autoencoder
+    from anatomica.training.weights import matching_fine
+
+    maps = held_out = finer = None
+    notes: dict[str, object] = {}
+    if data is not None:
+        from anatomica.data.dataset import LabelMapDataset
+
+        n = read_autoencoder(run)[0].config.n
+        maps = LabelMapDataset(data, "train", n).load_all()
+        validation = LabelMapDataset(data, "validation", n)
+        held_out = validation.load_all()
+        sources = sorted({case.source for case in validation.cases})
+        notes["data"] = {"sources": sources[:8], "train": len(maps), "held_out": len(held_out)}
+        if fine is not None:
+            held_out, finer = matching_fine(validation, LabelMapDataset(fine, "validation"))
+    folder = export_run(run, out, maps, held_out, finer, notes=notes)
+    size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
+    Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
+
+
+@train.command("all")
+def all_(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Caches and runs go here.")] = Path("runs"),
+    weights: Annotated[
+        Path | None, typer.Option("--weights", help="Where models go; default: the package's weights.")
+    ] = None,
+    anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Only these.")] = None,
+    count: Annotated[int, typer.Option("--count", help="Phantoms an anatomy.")] = 600,
+    autoencoder_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 20.0,
+    denoiser_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 45.0,
+    workers: Annotated[int, typer.Option("--workers", "-j", min=1, help="Processes that draw phantoms.")] = 2,
+) -> None:
+    """Every shipped weight from nothing: draw phantoms, train, export. About 70 minutes an anatomy, 2 cores.
+
+    What is finished is skipped, what was interrupted goes on: run it again after a stop.
+    """
+    from anatomica.labels import ANATOMIES
+    from anatomica.models.zoo import WEIGHTS
+    from anatomica.training.weights import make_weights
+
+    for name in anatomy or list(ANATOMIES):
+        target = (WEIGHTS if weights is None else weights) / name
+        make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
+
+
+def _override(training: TrainingConfig, lr: float | None, batch: int | None) -> TrainingConfig:
+    return dataclasses.replace(training, lr=lr or training.lr, batch=batch or training.batch)
+
+
+def _budget(steps: int | None, minutes: float | None, training: TrainingConfig, count: int) -> Budget:
+    """What the user said, or the preset's epochs."""
+    from anatomica.training.budget import Budget
+
+    if steps is None and minutes is None:
+        steps = max(1, training.epochs * count // training.batch)
+    return Budget(steps, minutes)
+
+
+def _load(data: Path, anatomy: str, config: Preset):
+    """Training and held-out maps of a cache, at the preset's resolution."""
+    from anatomica.data.cache import open_cache
+    from anatomica.data.dataset import LabelMapDataset
+
+    found = open_cache(data).anatomy.name
+    if found != anatomy:
+        raise AnatomicaError(f"{data} holds {found} maps, not {anatomy}")
+    n = config.autoencoder.n
+    return (LabelMapDataset(data, split, n).load_all() for split in ("train", "validation"))

@@ -1,0 +1,212 @@
+"""Trained models on disk: a folder with two safetensors files and a card. Nothing is pickled.
+
+autoencoder.safetensors   encoder, both decoders (fp16)
+denoiser.safetensors      U-Net (fp16) and the latents' statistics
+card.json                 label table, frame, sizes, recipe, measured quality, population, checksums
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
+from torch import Tensor
+
+from anatomica.errors import AnatomicaError
+from anatomica.labels import ANATOMIES, LabelTable, anatomy
+from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.presets import (
+    AutoencoderConfig,
+    EDMConfig,
+    SamplingConfig,
+    UNetConfig,
+    from_dict,
+    to_dict,
+)
+from anatomica.models.unet import UNet
+from anatomica.training.checkpoint import load_into
+
+FORMAT = 1
+WEIGHTS = Path(__file__).parent.parent / "weights"
+FILES = ("autoencoder.safetensors", "denoiser.safetensors")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained prior: everything that generation needs. `hash` names the exact weights."""
+
+    anatomy: str
+    table: LabelTable
+    edge_mm: float
+    n: int
+    autoencoder: Autoencoder
+    denoiser: EDM
+    scaler: LatentScaler
+    sampling: SamplingConfig
+    card: dict[str, Any]
+    hash: str
+
+    @property
+    def latent_shape(self) -> tuple[int, int, int, int]:
+        config = self.autoencoder.config
+        return (config.latent_channels, *[config.latent_n] * 3)  # type: ignore[return-value]
+
+    @property
+    def device(self) -> torch.device:
+        return self.scaler.mean.device
+
+    def to(self, device: torch.device | str) -> Model:
+        """The same model on another device (the modules are moved, not copied)."""
+        for module in (self.autoencoder, self.denoiser, self.scaler):
+            module.to(device)
+        return replace(self)
+
+
+def save_model(
+    folder: Path,
+    anatomy_name: str,
+    autoencoder: Autoencoder,
+    denoiser: EDM,
+    scaler: LatentScaler,
+    unet: UNetConfig,
+    sampling: SamplingConfig,
+    notes: dict[str, Any] | None = None,
+) -> Path:
+    """Write a model folder. `notes` go into the card: preset, training, data, quality, population."""
+    about = anatomy(anatomy_name)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(_half(autoencoder.state_dict()), folder / FILES[0])
+    scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
+    network = {f"network.{k}": v for k, v in _half(denoiser.network.state_dict()).items()}
+    save_file(network | scale, folder / FILES[1])
+    card = {
+        "format": FORMAT,
+        "anatomy": anatomy_name,
+        "labels": list(about.table.names),
+        "edge_mm": about.edge_mm,
+        "autoencoder": to_dict(autoencoder.config),
+        "unet": to_dict(unet),
+        "edm": to_dict(denoiser.config),
+        "sampling": to_dict(sampling),
+        "sha256": {name: _sha256((folder / name).read_bytes()) for name in FILES},
+        **(notes or {}),
+    }
+    # JSON has no infinity; an absent upper bound of the churn range is written as null.
+    card["sampling"]["s_max"] = None if sampling.s_max == float("inf") else sampling.s_max
+    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    return folder
+
+
+def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Model:
+    """A shipped model by its anatomy's name, or any folder that `save_model` wrote.
+
+    >>> model = load_model("cardiac")  # doctest: +SKIP
+    """
+    folder = _folder(name_or_path)
+    card = _read_card(folder)
+    try:
+        about = anatomy(card["anatomy"])
+        config = from_dict(AutoencoderConfig, card["autoencoder"])
+        unet, edm = from_dict(UNetConfig, card["unet"]), from_dict(EDMConfig, card["edm"])
+        rules = dict(card["sampling"])
+        rules["s_max"] = float("inf") if rules.get("s_max") is None else rules["s_max"]
+        sampling = from_dict(SamplingConfig, rules)
+        labels, checksums = card["labels"], card["sha256"]
+    except (KeyError, TypeError) as error:
+        raise AnatomicaError(f"{folder / 'card.json'} is not a complete model card: {error}") from None
+    if list(about.table.names) != labels:
+        raise AnatomicaError(
+            f"{folder} was trained on the tissues {', '.join(labels)}; this version's {about.name} table has "
+            f"{', '.join(about.table.names)}"
+        )
+    autoencoder = Autoencoder(len(about.table), config)
+    denoiser = EDM(UNet(config.latent_channels, config.latent_n, unet), edm)
+    scaler = LatentScaler(config.latent_channels)
+    first, second = (_read_tensors(folder / name, checksums.get(name)) for name in FILES)
+    load_into(autoencoder, first, folder / FILES[0])
+    network = {k[8:]: v for k, v in second.items() if k.startswith("network.")}
+    load_into(denoiser.network, network, folder / FILES[1])
+    load_into(scaler, {k[7:]: v for k, v in second.items() if k.startswith("scaler.")}, folder / FILES[1])
+    for module in (autoencoder, denoiser, scaler):
+        module.eval().requires_grad_(False).to(device)
+    for module in (autoencoder, denoiser):
+        module.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
+    return Model(
+        about.name,
+        about.table,
+        float(card["edge_mm"]),
+        config.n,
+        autoencoder,
+        denoiser,
+        scaler,
+        sampling,
+        card,
+        _sha256("".join(checksums[name] for name in FILES).encode())[:16],
+    )
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the anatomies whose weights are in the package."""
+    return tuple(name for name in ANATOMIES if (WEIGHTS / name / "card.json").is_file())
+
+
+def _folder(name_or_path: str | Path) -> Path:
+    name = str(name_or_path)
+    if name in ANATOMIES:
+        if name not in shipped():
+            have = ", ".join(shipped()) or "none"
+            raise AnatomicaError(
+                f"no weights for {name} in this package (there are: {have}); train them first"
+            )
+        return WEIGHTS / name
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        raise AnatomicaError(
+            f"no model {name!r}: neither a shipped anatomy ({', '.join(shipped())}) nor a folder"
+        )
+    return folder
+
+
+def _read_card(folder: Path) -> dict[str, Any]:
+    path = folder / "card.json"
+    if not path.is_file():
+        raise AnatomicaError(f"{folder} is no model folder: card.json is missing")
+    try:
+        card = json.loads(path.read_text())
+        if not isinstance(card, dict):
+            raise ValueError("not an object")
+    except ValueError as error:
+        raise AnatomicaError(f"{path} cannot be read: {error}") from None
+    if card.get("format") != FORMAT:
+        raise AnatomicaError(f"{path} has format {card.get('format')!r}; this version reads format {FORMAT}")
+    return card
+
+
+def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise AnatomicaError(f"{path.parent} is no model folder: {path.name} is missing")
+    data = path.read_bytes()
+    if _sha256(data) != checksum:
+        raise AnatomicaError(
+            f"{path} is damaged or from another model: {len(data)} bytes whose checksum is not the card's; "
+            "fetch or export it again"
+        )
+    try:
+        return {name: value.float() for name, value in load(data).items()}
+    except SafetensorError as error:
+        raise AnatomicaError(f"{path} is not a safetensors file: {error}") from None
+
+
+def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k: v.detach().cpu().half().contiguous().clone() for k, v in state.items()}
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,174 @@
+"""Samplers: from noise at sigma_max to a clean latent, given any denoiser. None knows about guidance.
+
+All have one signature, `(denoiser, z, sigmas, *, generators, callback, ...)`: z is the noisy latent at
+sigmas[0], sigmas falls and ends with 0. A denoiser is any callable (z_sigma, sigma (b,)) -> z_0 prediction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.errors import AnatomicaError
+from anatomica.models.presets import SamplingConfig
+
+Denoiser = Callable[[Tensor, Tensor], Tensor]
+
+
+class Step(NamedTuple):
+    """What a callback sees once a step: the latent z at level sigma and the denoiser's prediction from it."""
+
+    index: int
+    count: int
+    sigma: float
+    z: Tensor
+    denoised: Tensor
+
+
+Callback = Callable[[Step], None]
+
+
+def karras_schedule(
+    steps: int, sigma_min: float = 0.01, sigma_max: float = 80.0, rho: float = 7.0
+) -> Float[Tensor, " steps+1"]:
+    """sigma_i = (sigma_max^(1/rho) + i/(N-1) (sigma_min^(1/rho) - sigma_max^(1/rho)))^rho, then a 0."""
+    if steps < 1:
+        raise AnatomicaError(f"sampling needs at least one step, not {steps}")
+    if not 0 < sigma_min < sigma_max:
+        raise AnatomicaError(f"noise levels must satisfy 0 < sigma_min < sigma_max: {sigma_min}, {sigma_max}")
+    ramp = torch.linspace(0, 1, steps, dtype=torch.float64)
+    high, low = sigma_max ** (1 / rho), sigma_min ** (1 / rho)
+    return torch.cat([(high + ramp * (low - high)) ** rho, torch.zeros(1, dtype=torch.float64)]).float()
+
+
+def seeded_generators(seeds: Sequence[int]) -> list[torch.Generator]:
+    """One generator a sample, on the CPU, so that a seed means the same anatomy on every device."""
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def draw_noise(generators: Sequence[torch.Generator], like: Float[Tensor, "b c h w d"]) -> Tensor:
+    """Standard normal noise, each sample's from its own generator: the batch does not matter."""
+    if len(generators) != len(like):
+        raise AnatomicaError(f"{len(generators)} generators for {len(like)} samples")
+    return torch.stack([torch.randn(like.shape[1:], generator=g) for g in generators]).to(like)
+
+
+@torch.no_grad()
+def sample_euler(
+    denoiser: Denoiser,
+    z: Float[Tensor, "b c h w d"],
+    sigmas: Float[Tensor, " steps+1"],
+    *,
+    generators: Sequence[torch.Generator] | None = None,
+    callback: Callback | None = None,
+) -> Float[Tensor, "b c h w d"]:
+    """Euler's method on dz/dsigma = (z - D(z; sigma)) / sigma. Deterministic."""
+    levels = sigmas.tolist()
+    for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
+        denoised = denoiser(z, z.new_full((len(z),), sigma))
+        _report(callback, i, levels, z, denoised)
+        z = denoised + (sigma_next / sigma) * (z - denoised)
+    return z
+
+
+@torch.no_grad()
+def sample_stochastic(
+    denoiser: Denoiser,
+    z: Float[Tensor, "b c h w d"],
+    sigmas: Float[Tensor, " steps+1"],
+    *,
+    generators: Sequence[torch.Generator] | None = None,
+    callback: Callback | None = None,
+    s_churn: float = 0.0,
+    s_min: float = 0.0,
+    s_max: float = math.inf,
+    s_noise: float = 1.0,
+) -> Float[Tensor, "b c h w d"]:
+    """Karras et al. 2022, Algorithm 2: raise the noise level a little, then a Heun step down."""
+    levels = sigmas.tolist()
+    if s_churn > 0 and generators is None:
+        raise AnatomicaError("the stochastic sampler with s_churn > 0 needs one generator a sample")
+    most = min(s_churn / (len(levels) - 1), math.sqrt(2) - 1)
+    for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
+        gamma = most if s_min <= sigma <= s_max else 0.0
+        sigma_hat = sigma * (1 + gamma)
+        if gamma > 0 and generators is not None:
+            z = z + math.sqrt(sigma_hat**2 - sigma**2) * s_noise * draw_noise(generators, z)
+        denoised = denoiser(z, z.new_full((len(z),), sigma_hat))
+        _report(callback, i, levels, z, denoised)
+        slope = (z - denoised) / sigma_hat
+        z_next = z + (sigma_next - sigma_hat) * slope
+        if sigma_next > 0:
+            slope_next = (z_next - denoiser(z_next, z.new_full((len(z),), sigma_next))) / sigma_next
+            z_next = z + (sigma_next - sigma_hat) * (slope + slope_next) / 2
+        z = z_next
+    return z
+
+
+@torch.no_grad()
+def sample_multistep(
+    denoiser: Denoiser,
+    z: Float[Tensor, "b c h w d"],
+    sigmas: Float[Tensor, " steps+1"],
+    *,
+    generators: Sequence[torch.Generator] | None = None,
+    callback: Callback | None = None,
+) -> Float[Tensor, "b c h w d"]:
+    """Second order with one denoiser call a step (an exponential Adams-Bashforth method). Deterministic.
+
+    With lambda = -ln sigma the flow from s to t, h = lambda_t - lambda_s, solves exactly to
+    z_t = e^-h z_s + int_0^h e^(u-h) D(lambda_s + u) du. D is extrapolated linearly through this and the last
+    step's prediction; the integral is then (1 - e^-h) D_s + (h - 1 + e^-h) (D_s - D_r) / h_last.
+    """
+    levels = sigmas.tolist()
+    last: tuple[Tensor, float] | None = None
+    for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
+        denoised = denoiser(z, z.new_full((len(z),), sigma))
+        _report(callback, i, levels, z, denoised)
+        ratio = sigma_next / sigma
+        z = ratio * z + (1 - ratio) * denoised
+        # The last step goes to sigma 0, h is infinite and the prediction itself is the answer.
+        if sigma_next > 0:
+            h = -math.log(ratio)
+            if last is not None:
+                z = z + (h - 1 + ratio) / last[1] * (denoised - last[0])
+            last = (denoised, h)
+    return z
+
+
+def _report(callback: Callback | None, i: int, levels: list[float], z: Tensor, denoised: Tensor) -> None:
+    if callback is not None:
+        callback(Step(i, len(levels) - 1, levels[i], z, denoised))
+
+
+METHODS = ("euler", "multistep", "stochastic")
+
+
+def sample(
+    denoiser: Denoiser,
+    shape: tuple[int, int, int, int],
+    seeds: Sequence[int],
+    config: SamplingConfig,
+    *,
+    device: torch.device | str = "cpu",
+    callback: Callback | None = None,
+) -> Float[Tensor, "b c h w d"]:
+    """Clean standardised latents, one a seed, by the config's schedule and method."""
+    generators = seeded_generators(seeds)
+    sigmas = karras_schedule(config.steps, config.sigma_min, config.sigma_max, config.rho)
+    z = config.sigma_max * draw_noise(generators, torch.empty(len(seeds), *shape, device=device))
+    if config.method == "euler":
+        return sample_euler(denoiser, z, sigmas, generators=generators, callback=callback)
+    if config.method == "multistep":
+        return sample_multistep(denoiser, z, sigmas, generators=generators, callback=callback)
+    if config.method == "stochastic":
+        churn = {"s_churn": config.s_churn, "s_min": config.s_min}
+        churn |= {"s_max": config.s_max, "s_noise": config.s_noise}
+        return sample_stochastic(denoiser, z, sigmas, generators=generators, callback=callback, **churn)
+    raise AnatomicaError(f"unknown sampler {config.method!r}; allowed: {', '.join(METHODS)}")

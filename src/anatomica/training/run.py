@@ -1,0 +1,91 @@
+"""A run folder: RUN/autoencoder and RUN/denoiser, read back into models and exported to a model folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from anatomica.errors import AnatomicaError
+from anatomica.labels import anatomy
+from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.population import population_statistics
+from anatomica.models.presets import (
+    AutoencoderConfig,
+    EDMConfig,
+    SamplingConfig,
+    UNetConfig,
+    from_dict,
+    preset,
+)
+from anatomica.models.unet import UNet
+from anatomica.models.zoo import save_model
+from anatomica.training.checkpoint import load_into, read_checkpoint
+from anatomica.training.evaluate import reconstruction
+from anatomica.training.latents import LATENTS, read_latents
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def read_autoencoder(run: Path) -> tuple[Autoencoder, dict[str, Any]]:
+    """The EMA's autoencoder of RUN/autoencoder and the run's description."""
+    path = run / "autoencoder" / CHECKPOINT
+    if not path.is_file():
+        raise AnatomicaError(
+            f"{run} has no trained autoencoder; run `anatomica train autoencoder --out {run}`"
+        )
+    tensors, header = read_checkpoint(path)
+    about = header["about"]
+    model = Autoencoder(about["classes"], from_dict(AutoencoderConfig, about["autoencoder"]))
+    load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
+    return model.eval(), about | header["progress"]
+
+
+def read_denoiser(run: Path) -> tuple[EDM, LatentScaler, dict[str, Any]]:
+    """The EMA's denoiser of RUN/denoiser, the latents' scaler and the run's description."""
+    path = run / "denoiser" / CHECKPOINT
+    if not path.is_file():
+        raise AnatomicaError(f"{run} has no trained denoiser; run `anatomica train denoiser --out {run}`")
+    tensors, header = read_checkpoint(path)
+    about = header["about"]
+    config = from_dict(AutoencoderConfig, about["autoencoder"])
+    network = UNet(config.latent_channels, config.latent_n, from_dict(UNetConfig, about["unet"]))
+    model = EDM(network, from_dict(EDMConfig, about["edm"]))
+    load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
+    scaler = LatentScaler(config.latent_channels).fit(read_latents(run / "denoiser" / LATENTS)[0])
+    return model.eval(), scaler, about | header["progress"]
+
+
+def export_run(
+    run: Path,
+    out: Path,
+    train: UInt8[Tensor, "m n n n"] | None = None,
+    held_out: UInt8[Tensor, "v n n n"] | None = None,
+    held_out_fine: UInt8[Tensor, "v f f f"] | None = None,
+    sampling: SamplingConfig | None = None,
+    notes: dict[str, Any] | None = None,
+) -> Path:
+    """RUN to a model folder; measures reconstruction and the population where data is given."""
+    autoencoder, first = read_autoencoder(run)
+    denoiser, scaler, second = read_denoiser(run)
+    about = anatomy(first["anatomy"])
+    if second["anatomy"] != about.name:
+        raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {second['anatomy']}")
+    card: dict[str, Any] = {"preset": first["preset"], "training": {}}
+    for kind, info in (("autoencoder", first), ("denoiser", second)):
+        keep = ("step", "elapsed_s", "training", "budget", "seed", "maps")
+        card["training"][kind] = {k: info[k] for k in keep if k in info}
+    if held_out is not None:
+        card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
+        card["reconstruction"]["held_out"] = len(held_out)
+    if train is not None:
+        card["population"] = population_statistics(train, about.table, about.edge_mm)
+    rules = sampling or replace(preset(first["preset"]).sampling)
+    unet = from_dict(UNetConfig, second["unet"])
+    with torch.no_grad():
+        return save_model(out, about.name, autoencoder, denoiser, scaler, unet, rules, card | (notes or {}))

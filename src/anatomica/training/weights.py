@@ -1,0 +1,70 @@
+"""Every shipped weight from nothing: phantoms, autoencoder, denoiser, export. Each stage resumes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from anatomica.data.dataset import LabelMapDataset
+from anatomica.data.sources.phantoms import build_phantom_cache
+from anatomica.errors import AnatomicaError
+from anatomica.models.presets import preset
+from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
+from anatomica.training.budget import Budget
+from anatomica.training.run import export_run, read_autoencoder
+
+FINE_COUNT = 8
+
+
+def make_weights(
+    name: str,
+    folder: Path,
+    target: Path,
+    count: int,
+    autoencoder_minutes: float,
+    denoiser_minutes: float,
+    workers: int = 1,
+    preset_name: str = "small",
+) -> Path:
+    """Phantoms 0 to count - 1 of an anatomy to a model folder, skipping what is already done."""
+    config = preset(preset_name)
+    n = config.autoencoder.n
+    build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=True)
+    training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
+    maps, held_out = training.load_all(), validation.load_all()
+    run = folder / "run"
+
+    def options(kind: str) -> Options:
+        return Options(resume=(run / kind / CHECKPOINT).exists())
+
+    budget = Budget(minutes=autoencoder_minutes)
+    train_autoencoder(maps, run / "autoencoder", name, config, budget, options("autoencoder"), held_out)
+    model, _ = read_autoencoder(run)
+    train_denoiser(
+        maps, model, run / "denoiser", name, config, Budget(minutes=denoiser_minutes), options("denoiser")
+    )
+    fine = _fine_phantoms(validation, name, 2 * n)
+    recipe = {"source": "phantoms", "seeds": [0, count - 1], "train": len(maps), "held_out": len(held_out)}
+    return export_run(run, target, maps, held_out[: len(fine)], fine, notes={"data": recipe})
+
+
+def _fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
+    """The first held-out patients at twice the resolution; a phantom is the same patient on any grid."""
+    from anatomica.data.phantoms import phantom
+
+    seeds = [int(case.id.rsplit("-", 1)[1]) for case in validation.cases[:FINE_COUNT]]
+    index = torch.zeros(max(validation.table.ids) + 1, dtype=torch.uint8)
+    index[list(validation.table.ids)] = torch.arange(len(validation.table), dtype=torch.uint8)
+    arrays = (phantom(name, seed, n).label_map.array.astype("int64") for seed in seeds)
+    return torch.stack([index[torch.from_numpy(a)] for a in arrays])
+
+
+def matching_fine(coarse: LabelMapDataset, fine: LabelMapDataset) -> tuple[Tensor, Tensor]:
+    """The cases that two caches share, at each one's resolution."""
+    places = {case.id: i for i, case in enumerate(fine.cases)}
+    shared = [(i, places[case.id]) for i, case in enumerate(coarse.cases) if case.id in places]
+    if not shared:
+        raise AnatomicaError("the finer cache holds none of the held-out cases")
+    return torch.stack([coarse[i] for i, _ in shared]), torch.stack([fine[j] for _, j in shared])
