@@ -10,7 +10,7 @@ import gzip
 import io
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nibabel as nib
@@ -23,7 +23,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.labelfiles import Colours, Names, caret_xml, itksnap_labels, read_caret, slicer_colours
 from anatomica.labels import ANATOMIES, Anatomy, Label, LabelTable
 from anatomica.vocabularies import UserMapping, Vocabulary, resolve, translate
-from anatomica.volume import LabelMap, check_affine, label_ids, to_ras
+from anatomica.volume import LabelMap, check_affine, label_ids, ras_grid, to_ras
 
 SUFFIXES = (".nii.gz", ".nii")
 Mapping = str | Path | UserMapping | Vocabulary | None
@@ -117,12 +117,17 @@ def _load_folder(path: Path, anatomy: Anatomy | None, rules: Vocabulary | UserMa
 
 
 def load_masks(files: dict[Path, int], table: LabelTable) -> LabelMap:
-    """Binary masks on one grid, each with its label id, as one label map in RAS."""
+    """Binary masks on one grid, each with its label id, as one label map in RAS.
+
+    One grid in space: how each file orders its axes does not matter.
+    """
     first: _Grid | None = None
     first_path = Path()
     masks: dict[int, np.ndarray] = {}
     for path, id in files.items():
         grid = read_grid(path)
+        array, affine = ras_grid(grid.array, grid.affine)
+        grid = replace(grid, array=array, affine=affine)
         if len(set(label_ids(grid.array)) - {0}) > 1:
             raise AnatomicaError(
                 f"{path}: a mask has one value besides 0; it holds {label_ids(grid.array)[:12]}"
@@ -143,7 +148,7 @@ def load_masks(files: dict[Path, int], table: LabelTable) -> LabelMap:
     # Large structures first: a smaller one painted later wins the voxels they share.
     for id in sorted(masks, key=lambda i: (-int(masks[i].sum()), order.index(i))):
         array[masks[id]] = id
-    return to_ras(LabelMap(array, first.affine, table))
+    return LabelMap(array, first.affine, table)
 
 
 def read_grid(path: Path) -> _Grid:

@@ -99,10 +99,16 @@ def cube_affine(edge_mm: float, n: int, centre_mm: np.ndarray | None = None) -> 
 
 def to_ras(label_map: LabelMap) -> LabelMap:
     """Permute and flip the axes so that they point right, anterior, superior (no resampling)."""
-    now = nib.orientations.io_orientation(label_map.affine)
-    array = nib.orientations.apply_orientation(label_map.array, now)
-    step = nib.orientations.inv_ornt_aff(now, label_map.shape)
-    return replace(label_map, array=np.ascontiguousarray(array), affine=label_map.affine @ step)
+    array, affine = ras_grid(label_map.array, label_map.affine)
+    return replace(label_map, array=array, affine=affine)
+
+
+def ras_grid(array: np.ndarray, affine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An array and its affine with the axes in RAS order and direction."""
+    now = nib.orientations.io_orientation(affine)
+    turned = nib.orientations.apply_orientation(array, now)
+    step = nib.orientations.inv_ornt_aff(now, array.shape)
+    return np.ascontiguousarray(turned), affine @ step
 
 
 def resample(
