@@ -78,17 +78,18 @@ nb::tuple persistence(const std::vector<Volume<Real>>& volumes, int dims, bool d
   std::size_t total = 0;
   for (const auto& diagram : diagrams) total += diagram.size();
   using F = Feature<Real>;
-  return nb::make_tuple(make_array<std::int64_t>(diagrams.size(),
-                                                 [&](std::int64_t* out) {
-                                                   for (const auto& diagram : diagrams)
-                                                     *out++ = static_cast<std::int64_t>(diagram.size());
-                                                 }),
-                        column<std::int64_t, Real>(diagrams, total, [](const F& f) { return f.dim; }),
-                        column<Real, Real>(diagrams, total, [](const F& f) { return f.birth; }),
-                        column<Real, Real>(diagrams, total, [](const F& f) { return f.death; }),
-                        column<std::int64_t, Real>(diagrams, total, [](const F& f) { return f.birth_voxel; }),
-                        column<std::int64_t, Real>(diagrams, total, [](const F& f) { return f.death_voxel; }),
-                        column<bool, Real>(diagrams, total, [](const F& f) { return f.essential; }));
+  return nb::make_tuple(
+      make_array<std::int64_t>(diagrams.size(),
+                               [&](std::int64_t* out) {
+                                 for (const auto& diagram : diagrams)
+                                   *out++ = static_cast<std::int64_t>(diagram.size());
+                               }),
+      column<std::int8_t, Real>(diagrams, total, [](const F& f) { return static_cast<std::int8_t>(f.dim); }),
+      column<Real, Real>(diagrams, total, [](const F& f) { return f.birth; }),
+      column<Real, Real>(diagrams, total, [](const F& f) { return f.death; }),
+      column<std::int64_t, Real>(diagrams, total, [](const F& f) { return f.birth_voxel; }),
+      column<std::int64_t, Real>(diagrams, total, [](const F& f) { return f.death_voxel; }),
+      column<bool, Real>(diagrams, total, [](const F& f) { return f.essential; }));
 }
 
 nb::object neighbour_masks_of(const Volume<float>& volume) {

@@ -15,6 +15,8 @@ namespace homology {
 template <class Real>
 class Components {
  public:
+  explicit Components(Marks& marks) : component_(marks) {}
+
   // order: the critical edges' positions, earliest first. joins[position] tells which edges ended a
   // component.
   void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order,
@@ -62,7 +64,7 @@ class Components {
     return found;
   }
 
-  std::vector<std::int32_t> component_;  // voxel -> the critical voxel below it, -1 if not known yet
+  Marks& component_;  // voxel -> the critical voxel below it, -1 if not known yet
   std::vector<std::pair<std::int32_t, std::int32_t>> ends_;  // the critical voxels below each critical edge
   Forest forest_;
 };

@@ -44,10 +44,10 @@ struct Grid {
   }
 
   // The index of a voxel of the volume in the volume's own C order.
-  std::int64_t flat(Voxel voxel) const {
+  Voxel flat(Voxel voxel) const {
     const std::int64_t line = voxel / padded[2], z = voxel % padded[2] - margin;
     const std::int64_t x = line / padded[1] - margin, y = line % padded[1] - margin;
-    return (x * shape[1] + y) * shape[2] + z;
+    return static_cast<Voxel>((x * shape[1] + y) * shape[2] + z);
   }
 };
 

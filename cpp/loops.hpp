@@ -20,6 +20,8 @@ namespace homology {
 template <class Real>
 class Loops {
  public:
+  explicit Loops(Marks& marks) : first_edge_(marks) {}
+
   void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& edge_order,
            const std::vector<std::uint8_t>& joins, const std::vector<std::uint32_t>& square_order,
            const std::vector<std::uint8_t>& closes, Pairs& pairs, const Poll& poll) {
@@ -146,7 +148,7 @@ class Loops {
   BitColumn working_;
   std::vector<Voxel> births_;             // rank -> owner of the critical edge
   std::vector<std::int32_t> rank_;        // position in the list of critical edges -> rank, kNone if it joins
-  std::vector<std::int32_t> first_edge_;  // owner -> position of its first critical edge
+  Marks& first_edge_;                     // owner -> position of its first critical edge
   std::vector<std::int32_t> reduced_of_;  // pivot's rank -> position of the square whose column has it
   std::vector<Column> columns_;           // for each critical square
   std::vector<std::uint32_t> ranks_, found_;

@@ -16,6 +16,9 @@ struct Pair {
 
 using Pairs = std::vector<Pair>;
 
+// A number for each voxel. The passes run one after another and share one such array.
+using Marks = std::vector<std::int32_t>;
+
 // Union-find where the older root always survives; the caller says which is older. Path halving alone keeps
 // the trees flat enough.
 class Forest {

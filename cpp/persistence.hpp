@@ -25,7 +25,7 @@ struct Options {
 template <class Real>
 struct Feature {
   Real birth, death;
-  std::int64_t birth_voxel, death_voxel;  // in the C order of the volume
+  Voxel birth_voxel, death_voxel;  // in the C order of the volume
   std::uint8_t dim;
   bool essential;
 };
@@ -34,6 +34,9 @@ struct Feature {
 template <class Real>
 class Workspace {
  public:
+  Workspace() = default;
+  Workspace(const Workspace&) = delete;
+
   void run(const Real* input, std::array<std::int64_t, 3> shape, const Options& options, const Poll& poll,
            std::vector<Feature<Real>>& features) {
     features.clear();
@@ -120,8 +123,7 @@ class Workspace {
       if (options.top) keep_longest(static_cast<std::size_t>(options.top));
       for (const Pair& pair : chosen_) {
         const Real birth = field.values[pair.birth], death = field.values[pair.death];
-        const std::int64_t birth_voxel = field.grid.flat(pair.birth),
-                           death_voxel = field.grid.flat(pair.death);
+        const Voxel birth_voxel = field.grid.flat(pair.birth), death_voxel = field.grid.flat(pair.death);
         if (dual)
           features.push_back({0 - death, 0 - birth, death_voxel, birth_voxel, dim, pair.essential});
         else
@@ -145,9 +147,10 @@ class Workspace {
 
   Gradient<Real> gradient_;
   FiltrationSort<Real> sort_;
-  Components<Real> components_;
-  Voids<Real> voids_;
-  Loops<Real> loops_;
+  Marks marks_;
+  Components<Real> components_{marks_};
+  Voids<Real> voids_{marks_};
+  Loops<Real> loops_{marks_};
   Plateaus<Real> plateaus_;
   Pairs pairs_, chosen_;
   std::vector<std::uint32_t> edge_order_, square_order_;

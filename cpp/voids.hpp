@@ -14,6 +14,8 @@ namespace homology {
 template <class Real>
 class Voids {
  public:
+  explicit Voids(Marks& marks) : region_(marks) {}
+
   // order: the critical squares' positions, earliest first; they are taken latest first here, because in the
   // dual a cube is there before the squares around it. closes[position] tells which squares closed a void.
   void run(const Gradient<Real>& gradient, const std::vector<std::uint32_t>& order,
@@ -101,7 +103,7 @@ class Voids {
     return found;
   }
 
-  std::vector<std::int32_t> region_;  // cube -> the critical cube (or the outside) above it
+  Marks& region_;  // cube -> the critical cube (or the outside) above it
   std::vector<std::pair<std::int32_t, std::int32_t>> sides_;  // what lies above each critical square
   std::vector<Voxel> trail_;
   Forest forest_;

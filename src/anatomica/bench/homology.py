@@ -114,16 +114,17 @@ def _row(kind: str, n: int, volume: ndarray, times: dict[str, list[float]]) -> d
 def extra_memory_mb(n: int) -> float:
     """Peak memory that one call adds, in a fresh process, on noise: the most critical cells of all inputs."""
     code = f"""
-import resource, sys
 from anatomica.bench.homology import make_input
 from anatomica.homology import persistence
 volume = make_input("noise", 16)
 persistence(volume)
 volume = make_input("noise", {n})
-# Peak memory so far includes making the input, so the kernel is compared with what is resident now.
-pages = open("/proc/self/statm").read().split()[1]
+def peak_kb():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+open("/proc/self/clear_refs", "w").write("5")  # forget the peak of making the input
+before = peak_kb()
 persistence(volume, threads=1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - int(pages) * resource.getpagesize() / 2**20)
+print((peak_kb() - before) / 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return round(float(done.stdout), 1)
