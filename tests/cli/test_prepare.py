@@ -1,5 +1,6 @@
 """`anatomica prepare`: what the user types and reads."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -43,6 +44,11 @@ def test_spines_tell_what_was_left_out_and_why(tmp_path):
     assert "missing: 1" in said
     said = run("verse", "--root", root, "--out", tmp_path / "b", "-n", 32, "-j", 1, "--no-missing")
     assert "5 cases at 32^3" in said
+    for folder in (root / "derivatives").iterdir():
+        if folder.name != "sub-verse901":
+            shutil.rmtree(folder)
+    with pytest.raises(AnatomicaError, match="no case is left"):
+        run("verse", "--root", root, "--out", tmp_path / "c", "-n", 32, "-j", 1)
 
 
 def test_generic_with_a_yaml_mapping(tmp_path):

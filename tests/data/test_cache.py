@@ -17,7 +17,7 @@ SEED, COUNT = 10, 6  # patients 10 to 15: one of them validates
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    return build_phantom_cache("coronary", COUNT, tmp_path_factory.mktemp("cache") / "coronary", n=32, seed=SEED)
+    return build_phantom_cache("coronary", COUNT, tmp_path_factory.mktemp("cache"), n=32, seed=SEED)
 
 
 def test_phantoms_in_a_cache_are_the_phantoms(cache):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -242,9 +243,12 @@ def _tell(cache: Cache) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    why = Counter(part.split(":")[0].strip() for e in cache.excluded for part in e.reason.split("; "))
+    rules = re.compile(r"(?:^|; )(missing|border|volume|unreadable|failed): ")
+    why = Counter(rule for e in cache.excluded for rule in rules.findall(e.reason))
     for reason, count in why.most_common():
         console.print(f"  {reason}: {count}", highlight=False)
+    if not cache.cases:
+        raise AnatomicaError(f"{cache.folder}: no case is left; manifest.json says why for each")
 
 
 def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:

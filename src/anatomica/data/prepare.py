@@ -244,7 +244,9 @@ def _shown(records: Iterator[Case | Exclusion], count: int, progress: bool) -> I
         for record in records:
             if isinstance(record, Exclusion):
                 console.print(
-                    f"[yellow]left out[/] {escape(record.id)}: {escape(record.reason)}", highlight=False
+                    f"[yellow]left out[/] {escape(record.id)}: {escape(record.reason)}",
+                    highlight=False,
+                    soft_wrap=True,
                 )
             bar.advance(task)
             yield record
