@@ -1,0 +1,205 @@
+"""Spinal phantoms: the part of a vertebral column that a 128 mm cube shows, one label a vertebra.
+
+Neighbours touch at their facet joints and nowhere else: outside the joints a gap wider than a 64^3 grid's
+voxel is kept between any two bones. So k consecutive vertebrae are one piece with 2k - 1 loops: k canals and,
+between each two neighbours, the ring through their left and right joints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import ndimage
+
+from anatomica.data.phantoms import Phantom, Truth
+from anatomica.data.phantoms.bones import canal_y_mm
+from anatomica.data.phantoms.column import Column, grow
+from anatomica.data.phantoms.compose import compose
+from anatomica.data.phantoms.levels import INDEX
+from anatomica.data.phantoms.warp import Warp, random_warp
+from anatomica.labels import ANATOMIES
+from anatomica.volume import LabelMap, cube_affine
+
+PATHOLOGIES: dict[str, float] = {
+    "scoliosis": 0.08,
+    "hyperkyphosis": 0.06,
+    "compression-fracture": 0.08,
+    "narrow-discs": 0.05,
+}
+
+Array = np.ndarray
+FRAME = ANATOMIES["spinal"]
+HALF_MM = FRAME.edge_mm / 2
+GAP_MM = 2.5
+"""Kept between two bones outside their joints; more than the 2 mm voxel of a 64^3 grid."""
+MARGIN_MM = 4.0
+"""Around a vertebra's box: room for the deformation and for the gap's rule."""
+CRUMB_ML = 0.12
+_SALT = 1003
+
+
+def build(seed: int, n: int, pathology: str | None) -> Phantom:
+    """The spinal patient `seed` on an n^3 grid."""
+    rng = np.random.default_rng([_SALT, seed])
+    pathology = _choose(rng, pathology)
+    column = grow(rng, pathology)
+    warp = random_warp(rng, 2.5, [(52.0, 2.0), (22.0, 0.75), (11.0, 0.3)], reach_mm=90.0)
+    column = _in_window(rng, column, pathology)
+    array = _draw(column, warp, n)
+    label_map = LabelMap(array, cube_affine(FRAME.edge_mm, n), FRAME.table)
+    return Phantom(label_map, _truth(seed, pathology, column, warp))
+
+
+def _choose(rng: np.random.Generator, asked: str | None) -> str | None:
+    """The pathology asked for, or one at its stated rate; None is a patient without a named one."""
+    rates = [*PATHOLOGIES.values(), 1 - sum(PATHOLOGIES.values())]
+    drawn = str(rng.choice([*PATHOLOGIES, "none"], p=rates))
+    chosen = drawn if asked is None else asked
+    return None if chosen == "none" else chosen
+
+
+def _in_window(rng: np.random.Generator, column: Column, pathology: str | None) -> Column:
+    """Move the column so that the cube's centre is the origin: a level drawn at random, and in a good half
+    of all patients one at which T6 to T10 are seen whole.
+    """
+    favour, spread = rng.random() < 0.55, rng.uniform(-0.5, 0.5)
+    level = rng.uniform(INDEX["C3"], INDEX["L4"])
+    near = rng.uniform(-1.5, 1.5)
+    if pathology == "compression-fracture":
+        at = column.parameters["fractured_level"] - 1
+        favour = favour and INDEX["T6"] <= at <= INDEX["T10"]
+        level = at + near
+    elif pathology in ("scoliosis", "hyperkyphosis"):
+        level = INDEX["T8"] + 2.0 * near
+    centres = column.centres_mm
+    if favour:
+        top, bottom = (_ring_mm(column, INDEX[x])[:, 2] for x in ("T6", "T10"))
+        room = max(FRAME.edge_mm - 6.0 - (top.max() - bottom.min()), 0.0)
+        z = (top.max() + bottom.min()) / 2 + spread * room
+    else:
+        z = float(np.interp(level, np.arange(len(centres)), centres[:, 2]))
+    seen = np.flatnonzero(np.abs(centres[:, 2] - z) < HALF_MM)
+    rings = np.concatenate([_ring_mm(column, int(i)) for i in seen])
+    backs = [centres[i, 1] + (column.frames[i] @ column.bones[i].box()[0])[1] for i in seen]
+    y = (rings[:, 1].max() + min(backs)) / 2
+    # Scanned people do not lie dead centre.
+    origin = np.array([centres[seen, 0].mean() + rng.normal(0, 2.0), y + rng.normal(0, 2.0), z])
+    return replace(column, centres_mm=centres - origin, joints_mm=column.joints_mm - origin)
+
+
+def _ring_mm(column: Column, i: int) -> Array:
+    """Corner points of a vertebra's body and arch, without the processes' tips, (m, 3)."""
+    level = column.levels[i]
+    w, d, h = level.width_mm / 2, level.depth_mm / 2, level.height_mm / 2
+    side, back = level.canal_width_mm / 2 + 5.0, canal_y_mm(level) - level.canal_depth_mm / 2 - 6.0
+    corners = [(x, y, z) for x in (-w, w) for y in (-d, d) for z in (-h, h)]
+    corners += [(x, back, z) for x in (-side, side) for z in (-1.6 * h, 0.6 * h)]
+    return np.array(corners) @ column.frames[i].T + column.centres_mm[i]
+
+
+def _draw(column: Column, warp: Warp, n: int) -> Array:
+    """Each voxel goes to the bone it is deepest in, unless a second bone is closer than the gap allows."""
+    grid = warp.grid(FRAME.edge_mm, n)
+    best = np.full((n, n, n), 40.0, dtype=np.float32)
+    second = best.copy()
+    joint = best.copy()
+    owner = np.zeros((n, n, n), dtype=np.uint8)
+    for i, bone in enumerate(column.bones):
+        box = _box(column, warp, i, n)
+        if box is None:
+            continue
+        frame = column.frames[i].astype(np.float32)
+        points = grid[box]
+        local = (points.reshape(-1, 3) - column.centres_mm[i].astype(np.float32)) @ frame
+        field, pad = (x.reshape(points.shape[:3]) for x in bone.distance(local))
+        np.minimum(joint[box], pad, out=joint[box])
+        closer = field < best[box]
+        second[box] = np.where(closer, best[box], np.minimum(second[box], field))
+        best[box][closer] = field[closer]
+        owner[box][closer] = i + 1
+    gap = GAP_MM * np.clip(joint / 1.5, 0, 1)
+    array = np.where((best < 0) & (second - best >= gap), owner, np.uint8(0))
+    crumb = CRUMB_ML * 1000 / (FRAME.edge_mm / n) ** 3
+    _sweep(array, crumb)
+    compose(array, best, owner, joint < 2.0)
+    return array
+
+
+def _box(column: Column, warp: Warp, i: int, n: int) -> tuple[slice, slice, slice] | None:
+    """The voxels that can see bone i, or None."""
+    bone = column.bones[i]
+    low, high = bone.box()
+    low, high = low - MARGIN_MM, high + MARGIN_MM
+    corners = np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), -1).reshape(-1, 3)
+    model = corners @ column.frames[i].T + column.centres_mm[i]
+    seen = model @ warp.rotation.T
+    first = np.floor((seen.min(0) + HALF_MM) / FRAME.edge_mm * n).astype(int)
+    last = np.ceil((seen.max(0) + HALF_MM) / FRAME.edge_mm * n).astype(int)
+    first, last = np.clip(first, 0, n), np.clip(last, 0, n)
+    if (last <= first).any():
+        return None
+    x, y, z = (slice(int(a), int(b)) for a, b in zip(first, last, strict=True))
+    return x, y, z
+
+
+def _sweep(array: Array, crumb_voxels: float) -> None:
+    """Drop crumbs: pieces of a label too small to be a part of a vertebra that the window cuts."""
+    for id, box in enumerate(ndimage.find_objects(array), start=1):
+        if box is None:
+            continue
+        view = array[box]
+        pieces, count = ndimage.label(view == id)
+        if count > 1:
+            sizes = np.bincount(pieces.ravel())
+            small = np.flatnonzero(sizes < crumb_voxels)
+            view[np.isin(pieces, small[small > 0])] = 0
+
+
+def _truth(seed: int, pathology: str | None, column: Column, warp: Warp) -> Truth:
+    """Sizes and curve of the patient, centres of what is seen, and the topology of what is seen whole."""
+    names = [level.name for level in column.levels]
+    near = np.flatnonzero(np.abs(column.centres_mm[:, 2]) < HALF_MM + 10.0)
+    rings = np.stack([_ring_mm(column, int(i)) for i in near])
+    rings = np.abs(warp.to_cube(rings.reshape(-1, 3)).reshape(rings.shape))
+    whole = near[rings.max((1, 2)) < HALF_MM - 1.0].tolist()
+    seen = near[rings.mean(1).max(1) < HALF_MM].tolist()
+    landmarks: dict[str, Array] = {}
+    for i in seen:
+        landmarks[f"{names[i]} body"] = column.centres_mm[i]
+        canal = np.array([0.0, canal_y_mm(column.levels[i]), 0.0])
+        landmarks[f"{names[i]} canal"] = column.centres_mm[i] + column.frames[i] @ canal
+        if i + 1 in seen:
+            for side, point in zip(("right", "left"), column.joints_mm[i], strict=True):
+                landmarks[f"{names[i]}-{names[i + 1]} facet {side}"] = point
+    points = warp.to_cube(np.stack(list(landmarks.values())))
+    placed = dict(zip(landmarks, np.round(points, 3).tolist(), strict=True))
+    canal_line = [placed[f"{names[i]} canal"] for i in seen]
+    radii = [(column.levels[i].canal_width_mm + column.levels[i].canal_depth_mm) / 4 for i in seen]
+    parameters = dict(column.parameters)
+    for i in whole:
+        level = column.levels[i]
+        parameters[f"{level.name}_width_mm"] = float(level.width_mm)
+        parameters[f"{level.name}_depth_mm"] = float(level.depth_mm)
+        parameters[f"{level.name}_height_mm"] = float(level.height_mm)
+        parameters[f"{level.name}_canal_width_mm"] = float(level.canal_width_mm)
+        parameters[f"{level.name}_canal_depth_mm"] = float(level.canal_depth_mm)
+    return Truth(
+        anatomy="spinal",
+        seed=seed,
+        pathology=pathology,
+        parameters=parameters,
+        landmarks_mm=placed,
+        centrelines_mm={"canal": canal_line},
+        radii_mm={"canal": [float(r) for r in radii]},
+        betti=_betti([names[i] for i in whole]),
+    )
+
+
+def _betti(whole: list[str]) -> dict[str, list[int]]:
+    """One ring each; for the run of whole vertebrae and for T6 to T10, two rings for each but the last."""
+    stated = {name: [1, 1, 0] for name in whole}
+    for run in (whole, [f"T{k}" for k in range(6, 11)]):
+        if len(run) > 1 and set(run) <= set(whole):
+            stated["+".join(run)] = [1, 2 * len(run) - 1, 0]
+    return stated
