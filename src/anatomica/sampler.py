@@ -36,7 +36,7 @@ Callback = Callable[[Step], None]
 
 def karras_schedule(
     steps: int, sigma_min: float = 0.01, sigma_max: float = 80.0, rho: float = 7.0
-) -> Float[Tensor, " steps+1"]:
+) -> Float[Tensor, " levels"]:
     """sigma_i = (sigma_max^(1/rho) + i/(N-1) (sigma_min^(1/rho) - sigma_max^(1/rho)))^rho, then a 0."""
     if steps < 1:
         raise AnatomicaError(f"sampling needs at least one step, not {steps}")
@@ -63,7 +63,7 @@ def draw_noise(generators: Sequence[torch.Generator], like: Float[Tensor, "b c h
 def sample_euler(
     denoiser: Denoiser,
     z: Float[Tensor, "b c h w d"],
-    sigmas: Float[Tensor, " steps+1"],
+    sigmas: Float[Tensor, " levels"],
     *,
     generators: Sequence[torch.Generator] | None = None,
     callback: Callback | None = None,
@@ -81,7 +81,7 @@ def sample_euler(
 def sample_stochastic(
     denoiser: Denoiser,
     z: Float[Tensor, "b c h w d"],
-    sigmas: Float[Tensor, " steps+1"],
+    sigmas: Float[Tensor, " levels"],
     *,
     generators: Sequence[torch.Generator] | None = None,
     callback: Callback | None = None,
@@ -115,7 +115,7 @@ def sample_stochastic(
 def sample_multistep(
     denoiser: Denoiser,
     z: Float[Tensor, "b c h w d"],
-    sigmas: Float[Tensor, " steps+1"],
+    sigmas: Float[Tensor, " levels"],
     *,
     generators: Sequence[torch.Generator] | None = None,
     callback: Callback | None = None,

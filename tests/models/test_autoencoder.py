@@ -1,0 +1,65 @@
+"""Encoder, convolutional decoder and their losses."""
+
+import torch
+
+from anatomica.models.autoencoder import Autoencoder, Posterior, one_hot
+from anatomica.models.presets import AutoencoderConfig
+from anatomica.training.losses import dice_cross_entropy, hard_dice
+from tiny_prior import TINY, ellipsoids
+
+
+def test_shapes_and_factor():
+    model = Autoencoder(4, TINY.autoencoder)
+    posterior = model.encode(ellipsoids(2))
+    assert posterior.mean.shape == posterior.logvar.shape == (2, 3, 4, 4, 4)
+    assert model.decode_conv(posterior.mean).shape == (2, 4, 16, 16, 16)
+
+
+def test_label_indices_and_one_hot_volumes_encode_alike():
+    maps = ellipsoids(2)
+    for config in (TINY.autoencoder, AutoencoderConfig(n=16, channels=(8, 16, 16), res_blocks=(0, 1, 1))):
+        model = Autoencoder(4, config)
+        a, b = model.encode(maps), model.encode(one_hot(maps, 4))
+        torch.testing.assert_close(a.mean, b.mean, atol=1e-5, rtol=1e-4)
+
+
+def test_decoder_patches_land_where_the_encoder_read_them():
+    """Moving the latent by one cell moves the decoded volume by `factor` voxels."""
+    model = Autoencoder(4, TINY.autoencoder).eval()
+    for module in model.conv_decoder.modules():  # normalisation is global; without it the decoder is local
+        if isinstance(module, torch.nn.GroupNorm):
+            module.forward = lambda x: x  # type: ignore[method-assign]
+    z = torch.zeros(1, 3, 4, 4, 4)
+    z[:, :, 1, 1, 1] = 1.0
+    moved = torch.roll(z, (1, 0, 0), (2, 3, 4))
+    a, b = (
+        model.decode_conv(z) - model.decode_conv(0 * z),
+        model.decode_conv(moved) - model.decode_conv(0 * z),
+    )
+    torch.testing.assert_close(a[:, :, 4:8], b[:, :, 8:12], atol=1e-5, rtol=1e-4)
+
+
+def test_kl_is_the_closed_form():
+    mean, logvar = torch.randn(2, 3, 2, 2, 2), torch.randn(2, 3, 2, 2, 2)
+    q = torch.distributions.Normal(mean, (0.5 * logvar).exp())
+    expected = torch.distributions.kl_divergence(q, torch.distributions.Normal(0.0, 1.0)).flatten(1).sum(1)
+    torch.testing.assert_close(Posterior(mean, logvar).kl(), expected)
+
+
+def test_dice_of_a_perfect_and_of_a_known_prediction():
+    labels = torch.tensor([[0, 0, 1, 2]])
+    perfect = 50.0 * torch.nn.functional.one_hot(labels, 4).float()
+    dice, entropy = dice_cross_entropy(perfect, labels)
+    assert dice.item() < 1e-5
+    assert entropy.item() < 1e-5
+    # Uniform over four classes: overlap 1/4, predicted 1, size 1 for both tissues present: Dice 2/4 / 2.
+    dice, entropy = dice_cross_entropy(torch.zeros(1, 4, 4), labels)
+    torch.testing.assert_close(1 - dice, torch.tensor([0.25]))
+    torch.testing.assert_close(entropy, torch.tensor([4.0]).log())
+
+
+def test_hard_dice():
+    a, b = torch.tensor([0, 1, 1, 2]), torch.tensor([0, 1, 2, 2])
+    scores = hard_dice(a, b, 4)
+    torch.testing.assert_close(scores[:3], torch.tensor([1.0, 2 / 3, 2 / 3]))
+    assert scores[3].isnan()

@@ -1,0 +1,112 @@
+"""Saving and loading models; every way a folder can be wrong has a sentence."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.errors import AnatomicaError
+from anatomica.generate import generate
+from anatomica.labels import anatomy
+from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.population import label_moments, population_statistics
+from anatomica.models.unet import UNet
+from anatomica.models.zoo import load_model, save_model
+from tiny_prior import TINY, ellipsoids
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        autoencoder = Autoencoder(4, TINY.autoencoder)
+        edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
+    path = tmp_path_factory.mktemp("zoo") / "model"
+    scaler = LatentScaler(3).fit(torch.randn(8, 3, 4, 4, 4))
+    population = population_statistics(ellipsoids(4), anatomy("coronary").table, 12.8)
+    notes = {"preset": "small", "population": population}
+    return save_model(path, "coronary", autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes)
+
+
+def test_loading_gives_the_saved_model_in_half_precision(folder):
+    model = load_model(folder)
+    assert (model.anatomy, model.n, model.edge_mm) == ("coronary", 16, 12.8)
+    assert model.latent_shape == (3, 4, 4, 4)
+    assert model.table.names == anatomy("coronary").table.names
+    assert not any(p.requires_grad for p in model.denoiser.parameters())
+    assert load_model(folder).hash == model.hash
+
+
+def test_same_seed_same_label_map_in_any_batch(folder):
+    model = load_model(folder)
+    a = generate(model, seeds=[3, 4, 5], steps=3)
+    b = generate(model, seeds=[4], steps=3)
+    np.testing.assert_array_equal(a[1].label_map.array, b[0].label_map.array)
+    assert a[0].label_map.shape == (16, 16, 16)
+    assert generate(model, seeds=[4], steps=3, resolution=24)[0].label_map.shape == (24, 24, 24)
+    assert generate(model, seeds=[4], steps=3, decoder="conv")[0].label_map.shape == (16, 16, 16)
+    with pytest.raises(AnatomicaError, match="convolutional"):
+        generate(model, seeds=[4], decoder="conv", resolution=24)
+
+
+def _broken(folder, tmp_path, change):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    change(copy)
+    return copy
+
+
+def _edit(key, value):
+    def change(copy):
+        card = json.loads((copy / "card.json").read_text())
+        card[key] = value
+        (copy / "card.json").write_text(json.dumps(card))
+
+    return change
+
+
+def _truncate(copy):
+    path = copy / "denoiser.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_truncate, "damaged"),
+        (lambda c: (c / "autoencoder.safetensors").unlink(), "missing"),
+        (lambda c: (c / "card.json").unlink(), "card.json is missing"),
+        (lambda c: (c / "card.json").write_text("{"), "cannot be read"),
+        (_edit("format", 99), "format 99"),
+        (_edit("anatomy", "dental"), "unknown anatomy"),
+        (_edit("labels", ["background", "X"]), "trained on the tissues"),
+        (
+            _edit("unet", {"channels": [8, 24], "res_blocks": 1, "heads": 1, "attention_at": [2]}),
+            "does not fit",
+        ),
+        (_edit("unet", {"wings": 2}), "unknown settings"),
+        (_edit("autoencoder", {"n": 16}), "does not fit"),
+    ],
+)
+def test_a_wrong_folder_is_explained(folder, tmp_path, change, message):
+    with pytest.raises(AnatomicaError, match=message):
+        load_model(_broken(folder, tmp_path, change))
+
+
+def test_unknown_model_is_explained(tmp_path):
+    with pytest.raises(AnatomicaError, match="neither a shipped anatomy"):
+        load_model(tmp_path / "nothing")
+
+
+def test_moments_of_a_box():
+    labels = torch.zeros(16, 16, 16, dtype=torch.uint8)
+    labels[2:6, 4:12, 8:10] = 1
+    m = label_moments(labels, 3)
+    assert m[1, 0] == pytest.approx(4 * 8 * 2 / 16**3)
+    np.testing.assert_allclose(m[1, 1:4], [4 / 16, 8 / 16, 9 / 16])
+    np.testing.assert_allclose(m[1, 4:7], [(k**2 - 1) / 12 / 256 for k in (4, 8, 2)], atol=1e-12)
+    assert np.isnan(m[2, 1])
+    assert m[2, 0] == 0

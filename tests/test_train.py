@@ -1,0 +1,200 @@
+"""The training loops: they learn, resume exactly, and split over processes."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from anatomica.errors import AnatomicaError
+from anatomica.models.presets import TrainingConfig
+from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
+from anatomica.training.augment import augment, resample_labels
+from anatomica.training.budget import Budget, learning_rate
+from anatomica.training.log import read_log
+from anatomica.training.losses import dice_cross_entropy
+from anatomica.training.points import all_points, border_mask, draw_points
+from anatomica.training.random import batch_indices, generator
+from tiny_prior import TINY, ellipsoids
+
+QUIET = Options(quiet=True)
+
+
+def losses(run: Path) -> list[float]:
+    return [row["loss"] for row in read_log(run / "log.jsonl")]
+
+
+def fit(run: Path, steps: int, options: Options = QUIET, maps=None):
+    maps = ellipsoids(8) if maps is None else maps
+    return train_autoencoder(maps, run, "coronary", TINY, Budget(steps=steps), options)
+
+
+def test_autoencoder_learns_and_leaves_a_readable_run(tmp_path):
+    fit(tmp_path / "run", 60)
+    curve = losses(tmp_path / "run")
+    assert len(curve) == 60
+    assert sum(curve[-10:]) < 0.7 * sum(curve[:10])
+    assert (tmp_path / "run" / "loss.png").stat().st_size > 1000
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["anatomy"] == "coronary"
+
+
+def test_resuming_gives_the_unbroken_curve_and_weights(tmp_path):
+    """A stop at step 5 of 12: the cosine schedule, data order, noise and Adam's state all go on."""
+    whole = fit(tmp_path / "whole", 12)
+    run = tmp_path / "broken"
+    _stop_at(run, 5, lambda options: fit(run, 12, options))
+    assert len(losses(run)) < 12
+    resumed = fit(run, 12, dataclasses.replace(QUIET, resume=True))
+    torch.testing.assert_close(losses(run), losses(tmp_path / "whole"), rtol=1e-5, atol=1e-6)
+    for a, b in zip(resumed.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def _stop_at(run: Path, step: int, start) -> None:
+    """Send this process SIGTERM as soon as the run's log has `step` lines."""
+
+    def watch() -> None:
+        while len(read_log(run / "log.jsonl")) < step:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    start(QUIET)
+    thread.join()
+
+
+def test_denoiser_learns_from_cached_latents(tmp_path):
+    maps = ellipsoids(8)
+    autoencoder = fit(tmp_path / "a", 5, maps=maps)
+    train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=30), QUIET)
+    curve = losses(tmp_path / "d")
+    assert sum(curve[-5:]) < sum(curve[:5])
+    stamp = (tmp_path / "d" / "latents.safetensors").stat().st_mtime_ns
+    options = dataclasses.replace(QUIET, resume=True)
+    train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=31), options)
+    assert (tmp_path / "d" / "latents.safetensors").stat().st_mtime_ns == stamp
+    assert len(losses(tmp_path / "d")) == 31
+
+
+def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
+    fit(tmp_path / "run", 1)
+    with pytest.raises(AnatomicaError, match="--resume"):
+        fit(tmp_path / "run", 2)
+    with pytest.raises(AnatomicaError, match="seed"):
+        fit(tmp_path / "run", 2, Options(quiet=True, resume=True, seed=1))
+    with pytest.raises(AnatomicaError, match="no checkpoint"):
+        fit(tmp_path / "other", 2, Options(quiet=True, resume=True))
+    path = tmp_path / "run" / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(AnatomicaError, match="not a readable"):
+        fit(tmp_path / "run", 2, Options(quiet=True, resume=True))
+
+
+def test_wrong_data_is_named(tmp_path):
+    with pytest.raises(AnatomicaError, match="24 voxels"):
+        fit(tmp_path, 1, maps=ellipsoids(1, n=24))
+    with pytest.raises(AnatomicaError, match="table has 4"):
+        fit(tmp_path, 1, maps=ellipsoids(1) + torch.tensor(3, dtype=torch.uint8))
+
+
+DDP = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from tiny_prior import TINY, ellipsoids
+from anatomica.train import Options, train_autoencoder
+from anatomica.training.budget import Budget
+torch.set_num_threads(1)
+train_autoencoder(ellipsoids(8), Path(sys.argv[2]), "coronary", TINY, Budget(steps=4), Options(quiet=True))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_loss_curve_of_one_with_the_double_batch(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(DDP)
+    here = str(Path(__file__).parent)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        "29617",
+    ]
+    subprocess.run([*command, str(script), here, str(tmp_path / "two")], check=True, timeout=300)
+    subprocess.run([sys.executable, str(script), here, str(tmp_path / "one")], check=True, timeout=300)
+    torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-4, atol=1e-5)
+
+
+def test_every_item_comes_once_an_epoch_whatever_the_batch():
+    seen = torch.cat([batch_indices(3, step, 4, 10) for step in range(5)])
+    assert sorted(seen[:10].tolist()) == sorted(seen[10:].tolist()) == list(range(10))
+    assert seen[:10].tolist() != seen[10:].tolist()
+
+
+def test_drawn_points_estimate_full_grid_sums_without_bias():
+    """Importance weights: the mean over many draws of a weighted sum is the sum over all voxels."""
+    maps = ellipsoids(1)
+    value = torch.rand(16**3, generator=torch.Generator().manual_seed(0))
+    exact = torch.bincount(maps.flatten().long(), weights=value)
+    estimate = torch.zeros(len(exact))
+    for seed in range(200):
+        drawn = draw_points(maps, 256, torch.rand(1, 256, generator=generator(seed)))
+        index = (drawn.points[0] * 16).long() @ torch.tensor([256, 16, 1])
+        weights = (drawn.weights[0] * value[index]).double()
+        estimate += torch.bincount(drawn.labels[0], weights=weights, minlength=len(exact)).float() / 200
+    torch.testing.assert_close(estimate.double(), exact.double(), rtol=0.02, atol=0)
+
+
+def test_drawn_loss_has_the_full_grids_value():
+    maps = ellipsoids(1)
+    logits = torch.randn(16**3, 4, generator=torch.Generator().manual_seed(1))
+    full = all_points(maps)
+    dice, entropy = dice_cross_entropy(logits[None], full.labels, full.weights)
+    drawn = draw_points(maps, 50_000, torch.rand(1, 50_000, generator=generator(0)))
+    index = (drawn.points[0] * 16).long() @ torch.tensor([256, 16, 1])
+    dice2, entropy2 = dice_cross_entropy(logits[index][None], drawn.labels, drawn.weights)
+    torch.testing.assert_close(
+        torch.stack([dice, entropy]), torch.stack([dice2, entropy2]), rtol=0.01, atol=0
+    )
+
+
+def test_borders_are_drawn_more_often():
+    maps = ellipsoids(1)
+    drawn = draw_points(maps, 4096, torch.rand(1, 4096, generator=generator(0)))
+    border = border_mask(maps).flatten()
+    index = (drawn.points[0] * 16).long() @ torch.tensor([256, 16, 1])
+    assert border[index].float().mean() > 1.3 * border.float().mean()
+
+
+def test_augmentation_moves_tissue_a_little_and_keeps_its_names():
+    maps = ellipsoids(1)[0]
+    moved = augment(maps, generator(1))
+    assert set(moved.unique().tolist()) <= set(maps.unique().tolist())
+    assert 0.5 < (moved > 0).sum() / (maps > 0).sum() < 2
+    assert (moved != maps).any()
+    line = (torch.arange(16) + 0.5) / 16
+    grid = torch.stack(torch.meshgrid(line, line, line, indexing="ij"), -1).view(-1, 3)
+    assert (resample_labels(maps, grid).view(16, 16, 16) == maps).all()
+
+
+def test_budget_and_schedule():
+    config = TrainingConfig(lr=1.0, batch=1, epochs=1, schedule="cosine", warmup=0.1)
+    assert learning_rate(config, 0.0) < 0.02
+    assert learning_rate(config, 0.1) == pytest.approx(1.0, abs=1e-3)
+    assert learning_rate(config, 1.0) == pytest.approx(0.01)
+    assert Budget(steps=10).progress(5, 1e9) == 0.5
+    assert Budget(minutes=2.0).progress(10**6, 60.0) == 0.5
+    for wrong in ({}, {"steps": 1, "minutes": 1.0}, {"steps": 0}, {"minutes": -1.0}):
+        with pytest.raises(AnatomicaError):
+            Budget(**wrong)
