@@ -11,7 +11,8 @@ from torch import Tensor
 from anatomica.domains.domain import Domains
 
 EPSILON = 1e-9
-"""Added to the covariance's diagonal before it is divided by its trace (the paper's stabiliser)."""
+"""Added to the covariance's diagonal before it is divided by its trace (the paper's stabiliser), and the
+smallest mass divided by: a voxel in a million-point grid weighs a thousand times more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ def local_moments(S: Float[Tensor, "*k a e g"]) -> Moments:
     second = torch.stack(
         [rows @ x**2, xy, xz, xy, columns @ y**2, yz, xz, yz, P2.sum((-2, -1))], dim=-1
     ).unflatten(-1, (3, 3))
-    safe = mass.clamp_min(torch.finfo(S.dtype).tiny * 1e6)[..., None]
+    safe = mass.clamp_min(EPSILON)[..., None]
     p = first / safe
     covariance = second / safe[..., None] - p[..., :, None] * p[..., None, :]
     return Moments(mass, p + 0.5, covariance)
