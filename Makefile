@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-slow test-sanitize bench lint format clean
 
-$(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard cpp/*)
+$(STAMP): pyproject.toml constraints.txt CMakeLists.txt tools/lower_star_table.py $(wildcard cpp/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt torch
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
@@ -25,6 +25,18 @@ test: lint
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The kernel under AddressSanitizer and UBSan, used by its own tests in place of the installed one. Python itself is
+# not instrumented: the runtime is preloaded, and leaks are left to the memory test.
+SANITIZED := build/sanitize
+test-sanitize: $(STAMP)
+	$(BIN)/python -m pip install -q -c constraints.txt cmake nanobind
+	$(BIN)/cmake -S . -B $(SANITIZED) -DCMAKE_BUILD_TYPE=Debug -DANATOMICA_SANITIZE=ON \
+		-DPython_EXECUTABLE=$(abspath $(BIN)/python) > /dev/null
+	$(BIN)/cmake --build $(SANITIZED)
+	ANATOMICA_KERNEL="$$(ls $(abspath $(SANITIZED))/_kernel*.so)" ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+		$(BIN)/python -m pytest tests/homology --deselect tests/homology/test_table.py
 
 bench: $(STAMP)
 	$(BIN)/anatomica bench measure --out results
