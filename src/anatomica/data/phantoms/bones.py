@@ -19,7 +19,7 @@ def canal_y_mm(level: Level) -> float:
 
 
 def joint_below(upper: Level, lower: Level) -> tuple[Array, Array, float, float]:
-    """The right facet joint between two levels, from the disc's centre: centre, normal, radius, half thickness.
+    """The right facet joint of two levels, from the disc's centre: centre, normal, radius, half thickness.
 
     Cervical facets look up and back at 45 degrees, thoracic ones lie almost in the coronal plane, lumbar ones
     almost in the sagittal plane with the lower bone outside; C1 rests on C2.
@@ -90,12 +90,10 @@ def _thoracic(level: Level, up, down) -> Parts:
     back = 3.0 + 1.0 * min(order, 9)
     rise = 4.0 if order < 11 else 1.0
     if tip > x_p + 4:
-        parts.append(
-            Bar((x_p, y_p - 1.0, 0.02 * h), (tip, y_p - back, z_p + rise - 1.5), 5.6, 4.2, (1.0, 0.9, 1.0))
-        )
-        parts.append(
-            Bar((tip - 2.5, y_p - back, z_p + rise - 1.5), (tip, y_p - back - 1, z_p + rise - 3), 4.3, 4.3)
-        )
+        neck = (0.55 * x_p + 0.45 * tip, y_p - 1.0 - 0.5 * back, 0.5 * (z_p + rise))
+        club = (tip, y_p - back, z_p + rise - 2.0)
+        parts.append(Bar((x_p, y_p - 1.0, 0.02 * h), neck, 5.6, 4.0, (1.0, 0.9, 1.0)))
+        parts.append(Bar(neck, club, 4.0, 4.9, (0.85, 0.8, 1.0)))
     parts += _sloping_spine(level, roof, -0.12 * h, 6.2, 4.0, 0.72)
     return parts
 

@@ -1,8 +1,8 @@
 """Well-composed rasters: no two voxels of a tissue that touch only across an edge or a corner of free space.
 
-With a 6-connected foreground and a 26-connected background, a surface that bends within a voxel leaves pinholes:
-two diagonal background voxels see each other between two diagonal voxels of bone. Filling one of the two gives
-the raster the topology of the smooth surface (Latecki, 3D well-composed pictures, 1997).
+With a 6-connected foreground and a 26-connected background, a surface that bends within a voxel leaves
+pinholes: two diagonal background voxels see each other between two diagonal voxels of bone. Filling one of
+the two gives the raster the topology of the smooth surface (Latecki, 3D well-composed pictures, 1997).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compose(array: Array, depth: Array, owner: Array, touch: Array, rounds: int 
 
 
 def _diagonals(array: Array, axes: tuple[int, int], step: tuple[int, int]) -> tuple[Array, Array]:
-    """Pairs of free voxels on one diagonal of a square whose other diagonal is bone: coordinates (m, 3) each."""
+    """Pairs of free voxels on one diagonal of a square whose other diagonal is bone, (m, 3) each."""
     one, two = [0, 0, 0], [0, 0, 0]
     one[axes[0]], two[axes[1]] = step
     # The square's corners from a bone voxel: a, a + one (free), a + two (free), a + one + two (bone).
@@ -51,7 +51,7 @@ def _diagonals(array: Array, axes: tuple[int, int], step: tuple[int, int]) -> tu
 
 
 def _corners(array: Array) -> list[tuple[Array, Array]]:
-    """Pairs of voxels on a cube's long diagonal, outside a tissue or a union whose voxels the other six are."""
+    """Pairs of voxels on a cube's long diagonal whose other six voxels are of one tissue or of a union."""
     nx, ny, nz = (n - 1 for n in array.shape)
     offsets = list(product((0, 1), repeat=3))
     views = [array[i : i + nx, j : j + ny, k : k + nz] for i, j, k in offsets]

@@ -1,7 +1,7 @@
 """Sizes of the 24 vertebrae, C1 to L5, mm and degrees: the table the spinal phantoms are scaled from.
 
-Bodies and canals follow Panjabi et al. (cervical, Spine 1991;16:861; thoracic, Spine 1991;16:888; lumbar, Spine
-1992;17:299); processes and discs are rounded from the same papers and from CT.
+Bodies and canals follow Panjabi et al. (cervical, Spine 1991;16:861; thoracic, Spine 1991;16:888; lumbar,
+Spine 1992;17:299); processes and discs are rounded from the same papers and from CT.
 """
 
 from __future__ import annotations

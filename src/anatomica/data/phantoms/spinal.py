@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import cc3d
 import numpy as np
 from scipy import ndimage
 
@@ -94,7 +95,7 @@ def _ring_mm(column: Column, i: int) -> Array:
     w, d, h = level.width_mm / 2, level.depth_mm / 2, level.height_mm / 2
     side, back = level.canal_width_mm / 2 + 5.0, canal_y_mm(level) - level.canal_depth_mm / 2 - 6.0
     corners = [(x, y, z) for x in (-w, w) for y in (-d, d) for z in (-h, h)]
-    corners += [(x, back, z) for x in (-side, side) for z in (-1.6 * h, 0.6 * h)]
+    corners += [(x, back, z) for x in (-side, side) for z in (-h, 0.6 * h)]
     return np.array(corners) @ column.frames[i].T + column.centres_mm[i]
 
 
@@ -149,10 +150,10 @@ def _sweep(array: Array, crumb_voxels: float) -> None:
         if box is None:
             continue
         view = array[box]
-        pieces, count = ndimage.label(view == id)
-        if count > 1:
-            sizes = np.bincount(pieces.ravel())
-            small = np.flatnonzero(sizes < crumb_voxels)
+        pieces = np.asarray(cc3d.connected_components(view == id, connectivity=6))
+        sizes = np.bincount(pieces.ravel())
+        small = np.flatnonzero(sizes < crumb_voxels)
+        if len(small):
             view[np.isin(pieces, small[small > 0])] = 0
 
 

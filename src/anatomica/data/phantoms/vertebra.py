@@ -21,12 +21,12 @@ REACH_MM = 4.0
 ROOM_MM = 2.8
 """Around a joint's disc, kept free of the one bone for the other to end in."""
 LOWER_ROOM_MM, UPPER_ROOM_MM = 18.0, 9.0
-"""How far behind the plane that room reaches; the lower bone's lets the upper bone's process in from behind."""
+"""How far behind the plane that room reaches: on the lower bone, out to its back."""
 
 
 @dataclass(frozen=True)
 class Facet:
-    """A facet joint in a vertebra's frame: centre, unit normal from the lower bone to the upper one, radius of
+    """A facet joint in a vertebra's frame: centre, unit normal from the lower bone to the upper, radius of
     the disc on which they meet, half thickness of the pad; `side` is 1 for the lower bone, -1 for the upper.
     """
 
