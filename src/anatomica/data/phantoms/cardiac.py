@@ -12,11 +12,10 @@ from anatomica.data.phantoms import shapes as sh
 from anatomica.data.phantoms import vessels as vs
 from anatomica.data.phantoms.heart import Heart
 from anatomica.data.phantoms.mend import mend
-from anatomica.data.phantoms.paint import Fields, crop_centre, in_cube, paint
+from anatomica.data.phantoms.paint import Fields, crop_centre, draw_pathology, in_cube, raster
 from anatomica.data.phantoms.shapes import Cloud
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.labels import ANATOMIES
-from anatomica.volume import LabelMap, cube_affine
 
 PATHOLOGIES: dict[str, float] = {
     "dilated-rv": 0.06,
@@ -47,24 +46,10 @@ def build(seed: int, n: int, pathology: str | None) -> Phantom:
         warp, frame.edge_mm, lambda cloud: fields(heart, cloud, vessels, chambers=True), frame.centre_on
     )
     warp = warp.centred_at(centre)
-    cloud = Cloud.of(warp.grid(frame.edge_mm, n))
-    array = paint(cloud, fields(heart, cloud, vessels), frame.table)
+    label_map = raster(warp, frame, n, lambda cloud: fields(heart, cloud, vessels))
     for label in frame.table.labels[1:]:
-        mend(array, label.id, BETTI[label.name])
-    label_map = LabelMap(array, cube_affine(frame.edge_mm, n), frame.table)
+        mend(label_map.array, label.id, BETTI[label.name])
     return Phantom(label_map, _truth(seed, pathology, heart, vessels, warp))
-
-
-def draw_pathology(rng: np.random.Generator, rates: dict[str, float], asked: str | None) -> str | None:
-    """The pathology asked for, or one drawn at its rate; always one draw, so asking changes nothing else."""
-    share = rng.random()
-    if asked is not None:
-        return None if asked == "none" else asked
-    for name, rate in rates.items():
-        if share < rate:
-            return name
-        share -= rate
-    return None
 
 
 def draw(rng: np.random.Generator, pathology: str | None) -> Heart:

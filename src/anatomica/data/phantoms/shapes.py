@@ -41,15 +41,10 @@ class Cloud:
     points: Array
     low: Array
     high: Array
-    n: int
-
-    @property
-    def voxel_mm(self) -> float:
-        """Edge of a voxel, from the cube's volume (a deformation hardly changes it)."""
-        return float(np.prod(self.high.max(0) - self.low.min(0)) ** (1 / 3)) / (self.n - 1)
+    voxel_mm: float
 
     @classmethod
-    def of(cls, grid: Array) -> Cloud:
+    def of(cls, grid: Array, voxel_mm: float) -> Cloud:
         """From an (n, n, n, 3) array of points; n is a multiple of BLOCK_COUNT."""
         n = grid.shape[0]
         if n % BLOCK_COUNT:
@@ -57,7 +52,12 @@ class Cloud:
         b = n // BLOCK_COUNT
         blocks = grid.reshape(BLOCK_COUNT, b, BLOCK_COUNT, b, BLOCK_COUNT, b, 3)
         blocks = np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3, 5, 6).reshape(-1, b**3, 3))
-        return cls(blocks, blocks.min(1), blocks.max(1), n)
+        return cls.of_blocks(blocks, voxel_mm)
+
+    @classmethod
+    def of_blocks(cls, blocks: Array, voxel_mm: float) -> Cloud:
+        """From points that are already in blocks (blocks, k, 3)."""
+        return cls(blocks, blocks.min(1), blocks.max(1), voxel_mm)
 
     def empty(self) -> Array:
         """A field that is far from everything everywhere."""
@@ -70,9 +70,9 @@ class Cloud:
 
     def to_grid(self, field: Array) -> Array:
         """A field (blocks, k) as an (n, n, n) array."""
-        b, c = self.n // BLOCK_COUNT, BLOCK_COUNT
+        c, b = BLOCK_COUNT, round(field.shape[1] ** (1 / 3))
         return np.ascontiguousarray(field.reshape(c, c, c, b, b, b).transpose(0, 3, 1, 4, 2, 5)).reshape(
-            (self.n,) * 3
+            (b * c,) * 3
         )
 
 
