@@ -8,6 +8,9 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from anatomica.labels import ANATOMIES
+from anatomica.volume import LabelMap, cube_affine
+
 
 def voxel_centres(n: int) -> np.ndarray:
     """(n, n, n, 3) array of voxel centres."""
@@ -62,8 +65,10 @@ def torus(n: int, centre=(0.5, 0.5, 0.5), ring: float = 0.22, pipe: float = 0.08
 
 
 def double_torus(n: int) -> np.ndarray:
-    return torus(n, (0.28, 0.5, 0.5), 0.16, 0.06) | torus(n, (0.72, 0.5, 0.5), 0.16, 0.06) | box(
-        n, (0.42, 0.44, 0.44), (0.58, 0.56, 0.56)
+    return (
+        torus(n, (0.28, 0.5, 0.5), 0.16, 0.06)
+        | torus(n, (0.72, 0.5, 0.5), 0.16, 0.06)
+        | box(n, (0.42, 0.44, 0.44), (0.58, 0.56, 0.56))
     )
 
 
@@ -88,4 +93,17 @@ def arch(count: int = 3000) -> np.ndarray:
 
 def helix(turns: float = 0.8, count: int = 4000) -> np.ndarray:
     angle = np.linspace(0, 2 * np.pi * turns, count)
-    return np.stack([0.5 + 0.25 * np.cos(angle), 0.5 + 0.25 * np.sin(angle), np.linspace(0.15, 0.85, count)], 1)
+    return np.stack(
+        [0.5 + 0.25 * np.cos(angle), 0.5 + 0.25 * np.sin(angle), np.linspace(0.15, 0.85, count)], 1
+    )
+
+
+def two_ventricles(n: int = 64) -> LabelMap:
+    """A toy heart: LV and RV as ellipsoids, LA on top of the LV."""
+    points = voxel_centres(n)
+    array = np.zeros((n, n, n), np.uint8)
+    table = ANATOMIES["cardiac"].table
+    array[Ellipsoid((0.42, 0.5, 0.45), (0.1, 0.09, 0.14)).contains(points)] = table.id_of("LV")
+    array[Ellipsoid((0.62, 0.5, 0.45), (0.09, 0.08, 0.13)).contains(points)] = table.id_of("RV")
+    array[Ellipsoid((0.42, 0.5, 0.66), (0.1, 0.1, 0.08)).contains(points)] = table.id_of("LA")
+    return LabelMap(array, cube_affine(256.0, n), table)

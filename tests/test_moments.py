@@ -3,13 +3,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import Ellipsoid
 from scipy.spatial.transform import Rotation
 
 from anatomica.domains.domain import Domains
 from anatomica.domains.volumes import box_domain, cartesian_domain, global_domain
 from anatomica.moments import decompose, ellipsoid_semi_axes, local_moments, measure_moments, normalise
 from anatomica.parse import slice_domains
+from oracles import Ellipsoid
 
 N = 64
 angle = st.floats(-180, 180)
@@ -31,7 +31,9 @@ def routes(truth: Ellipsoid, V: torch.Tensor) -> dict[str, Domains]:
         "global": global_domain((N, N, N)),
         "coarse": global_domain((48, 48, 48)),
         "local box": cartesian_domain((V > 0).float(), (48, 48, 48), margin=1 / N),
-        "rotated box": box_domain(centre + 0.01, torch.full((1, 3), 0.5, dtype=torch.float64), R[None], (64, 64, 64)),
+        "rotated box": box_domain(
+            centre + 0.01, torch.full((1, 3), 0.5, dtype=torch.float64), R[None], (64, 64, 64)
+        ),
     }
 
 
@@ -112,7 +114,9 @@ def test_decomposition_puts_the_covariance_together_again() -> None:
     truth = Ellipsoid((0.5, 0.5, 0.5), (0.3, 0.2, 0.1), (10, 50, 80))
     covariance = torch.from_numpy(truth.covariance)
     d = decompose(covariance)
-    torch.testing.assert_close(d.size * d.orientation @ torch.diag(d.shape) @ d.orientation.T, covariance, atol=1e-8, rtol=0)
+    torch.testing.assert_close(
+        d.size * d.orientation @ torch.diag(d.shape) @ d.orientation.T, covariance, atol=1e-8, rtol=0
+    )
     assert torch.linalg.det(d.orientation).item() == pytest.approx(1)
     assert d.shape.sum().item() == pytest.approx(1)
     np.testing.assert_allclose(ellipsoid_semi_axes(covariance), (0.3, 0.2, 0.1), rtol=1e-6)

@@ -1,12 +1,12 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import Ellipsoid
 from scipy.spatial.transform import Rotation
 
 from anatomica.domains.domain import stack
 from anatomica.domains.volumes import box_domain, global_domain
 from anatomica.parse import l_parse, slice_volume, subset, v_parse
+from oracles import Ellipsoid
 
 
 def soft_map(n: int = 24) -> torch.Tensor:
@@ -46,7 +46,10 @@ def test_v_and_l_parsing_agree_when_the_field_is_the_voxel_map(centre, angles, e
 def test_outside_the_cube_is_background_for_both() -> None:
     V = torch.ones(1, 2, 8, 8, 8) / 2
     far = box_domain(
-        torch.full((1, 3), 1.5).double(), torch.full((1, 3), 0.4).double(), torch.eye(3).double()[None], (4, 4, 4)
+        torch.full((1, 3), 1.5).double(),
+        torch.full((1, 3), 0.4).double(),
+        torch.eye(3).double()[None],
+        (4, 4, 4),
     ).to(V)
     assert v_parse(V, (1,), far).abs().max() == 0
     assert l_parse(lambda p: torch.zeros(*p.shape[:2], 2), (1,), far).abs().max() == 0
@@ -70,7 +73,12 @@ def test_the_whole_cube_at_its_own_resolution_is_passed_through() -> None:
 def test_every_sample_may_have_its_own_domains() -> None:
     V = torch.rand(2, 2, 8, 8, 8)
     one, two = (
-        box_domain(torch.full((3, 3), t).double(), torch.full((3, 3), 0.3).double(), torch.eye(3).double().expand(3, 3, 3), (2, 3, 4))
+        box_domain(
+            torch.full((3, 3), t).double(),
+            torch.full((3, 3), 0.3).double(),
+            torch.eye(3).double().expand(3, 3, 3),
+            (2, 3, 4),
+        )
         for t in (0.4, 0.6)
     )
     both = v_parse(V, (1,), stack([one, two]))

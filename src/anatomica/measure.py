@@ -13,7 +13,7 @@ from anatomica.domains.domain import Domains
 from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.homology.betti import Betti, betti_numbers
-from anatomica.labels import PAPER_GRID, anatomy
+from anatomica.labels import ANATOMIES, PAPER_GRID, Anatomy, anatomy
 from anatomica.moments import Moments, decompose, ellipsoid_semi_axes
 from anatomica.parse import slice_domains
 from anatomica.resolve import Resolved, measure_in, resolve, structure_map
@@ -50,12 +50,11 @@ def measure(
     itself. Betti numbers count the cube's own voxels in boxes along the axes, and the domain's grid points in
     turned ones.
     """
-    wanted = wanted or whole_tissues(label_map)
-    kind = anatomy(wanted.anatomy)
+    kind = anatomy_of(label_map) if wanted is None else anatomy(wanted.anatomy)
     if label_map.table != kind.table:
         raise AnatomicaError(f"the label map's tissues are not those of the {kind.name} anatomy")
     cube = to_cube(label_map, kind, resolution, grow=True)
-    return measure_cube(cube, wanted)
+    return measure_cube(cube, wanted or whole_tissues(cube))
 
 
 def measure_cube(
@@ -72,18 +71,22 @@ def measure_cube(
     return Measurement(wanted, frame, cube, tuple(measured))
 
 
-def whole_tissues(label_map: LabelMap) -> spec.Spec:
-    """A spec that measures each tissue that occurs over the whole cube."""
-    from anatomica.labels import ANATOMIES
+def anatomy_of(label_map: LabelMap) -> Anatomy:
+    """The anatomy whose label table the map has."""
+    for kind in ANATOMIES.values():
+        if kind.table == label_map.table:
+            return kind
+    raise AnatomicaError("the label map's tissues are not those of an anatomy; give a spec or a mapping")
 
-    name = next((a.name for a in ANATOMIES.values() if a.table == label_map.table), None)
-    if name is None:
-        raise AnatomicaError("the label map's tissues are not those of an anatomy; give a spec or a mapping")
-    tissues = label_map.present()
+
+def whole_tissues(cube: LabelMap) -> spec.Spec:
+    """A spec that measures each tissue that occurs over the whole cube, at the cube's own resolution."""
+    tissues = cube.present()
     if not tissues:
         raise AnatomicaError("the label map is empty: no tissue to measure")
-    domain = spec.GlobalDomain(grid=(PAPER_GRID, PAPER_GRID, PAPER_GRID))
+    domain = spec.GlobalDomain(grid=cube.shape)
     constraints = [spec.Constraint(name=t, structure=[t], domain=domain) for t in tissues]
+    name = anatomy_of(cube).name
     return spec.Spec(name="whole-tissues", anatomy=name, constraints=constraints)  # type: ignore[arg-type]
 
 

@@ -45,7 +45,11 @@ class GlobalDomain(_Sampled):
 
 
 class CartesianDomain(_Sampled):
-    """The bounding box of some tissues (the constraint's own structure if `around` is left out)."""
+    """The bounding box of some tissues (the constraint's own structure if `around` is left out).
+
+    Its limits are voxel faces, so that the half voxel by which interpolation softens a border is cut off; a
+    margin of half a voxel takes it in, and the volume then is that of counting voxels.
+    """
 
     family: Literal["cartesian"] = "cartesian"
     around: Structure | None = None

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from oracles import Ellipsoid, arch, box, helix, occupancy, shell, tube, voxel_centres
 from scipy.spatial import cKDTree
 
 from anatomica.domains.centerline import centerline
@@ -12,6 +11,7 @@ from anatomica.domains.rays import cylindrical_domains, spherical_domains
 from anatomica.domains.volumes import cartesian_domain
 from anatomica.moments import measure_moments
 from anatomica.parse import slice_domains
+from oracles import Ellipsoid, arch, box, helix, occupancy, shell, tube, voxel_centres
 
 
 def as_map(mask: np.ndarray) -> torch.Tensor:
@@ -55,10 +55,14 @@ def test_interface_of_two_blocks_lies_on_their_common_face() -> None:
     first, second = interface_domains(A, B, (4, 16, 16), extent, k_dil=3)
     for d in (first, second):
         assert_frames(d)
-        torch.testing.assert_close(d.R[0, :, 0], torch.tensor([1.0, 0, 0], dtype=torch.float64), atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            d.R[0, :, 0], torch.tensor([1.0, 0, 0], dtype=torch.float64), atol=1e-6, rtol=0
+        )
         torch.testing.assert_close(d.t[0, 1:], torch.full((2,), 0.5, dtype=torch.float64), atol=1e-6, rtol=0)
     assert 0.46 < first.t[0, 0] < 0.5 < second.t[0, 0] < 0.54
-    apart = interface_domains(A, as_map(box(n, (0.7, 0.3, 0.3), (0.9, 0.7, 0.7))), (4, 16, 16), extent, k_dil=3)
+    apart = interface_domains(
+        A, as_map(box(n, (0.7, 0.3, 0.3), (0.9, 0.7, 0.7))), (4, 16, 16), extent, k_dil=3
+    )
     assert [d.reasons[0] for d in apart] == ["the two structures do not touch"] * 2
 
 
@@ -115,7 +119,10 @@ def test_shell_wall_thickness_along_rays() -> None:
     thickness = measure_moments(slice_domains(S[None], d)[0].double(), d).mass / (2 / n) ** 2
     assert ((thickness - (outer - inner)).abs() * n).max() < 0.5
     torch.testing.assert_close(
-        (d.t - 0.5).norm(dim=1), torch.full((24,), (inner + outer) / 2, dtype=torch.float64), atol=0.5 / n, rtol=0
+        (d.t - 0.5).norm(dim=1),
+        torch.full((24,), (inner + outer) / 2, dtype=torch.float64),
+        atol=0.5 / n,
+        rtol=0,
     )
 
 

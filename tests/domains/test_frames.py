@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import helix
 
 from anatomica.domains.domain import template
 from anatomica.domains.frames import (
@@ -16,6 +15,7 @@ from anatomica.domains.frames import (
     orthonormalize,
     parallel_transport,
 )
+from oracles import helix
 
 unit = st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: np.linalg.norm(v) > 0.1)
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracles import box, double_torus, shell, torus
 from scipy import ndimage
 
 from anatomica.homology.betti import betti_numbers, euler_number
+from oracles import box, double_torus, shell, torus
 
 N = 40
 

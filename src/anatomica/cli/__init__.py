@@ -33,5 +33,7 @@ def main() -> None:
     except AnatomicaError as error:
         if os.environ.get("ANATOMICA_DEBUG"):
             raise
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        console = Console(stderr=True)
+        console.print("error:", style="bold red", end=" ")
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)

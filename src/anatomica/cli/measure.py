@@ -48,14 +48,14 @@ def measure_command(
     from rich.console import Console
 
     from anatomica.labels import anatomy as named
-    from anatomica.measure import measure, to_dict, whole_tissues
+    from anatomica.measure import measure, to_dict
     from anatomica.nifti import load
     from anatomica.picture import measurement_picture
 
     kind = named(anatomy)
     wanted = pick_spec(task, spec, kind.name)
     label_map = load(source, kind, labels)
-    result = measure(label_map, wanted or whole_tissues(label_map), resolution)
+    result = measure(label_map, wanted, resolution)
     if not any(bool(m.domains.valid.any()) for m in result.measured):
         reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)
         present = ", ".join(label_map.present()) or "none"
