@@ -32,3 +32,14 @@ def homology_command(
     from anatomica.bench.homology import run
 
     run(out, sizes=size or (64, 128), rounds=rounds, gudhi_up_to=gudhi_up_to)
+
+
+@app.command("measure")
+def measure_command(
+    out: Annotated[Path, typer.Option(help="Folder for measure.json and measure.md.")] = Path("results"),
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 15,
+) -> None:
+    """Parsing and moments: cost against the number of domains, the grid, and one pass over memory."""
+    from anatomica.bench.measure import run
+
+    run(out, rounds)

@@ -58,14 +58,14 @@ class Field(nn.Module):
         self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
     ) -> Float[Tensor, "b p C"]:
         """Logits at points r in [0,1]^3, given `prepare`'s features."""
-        return self._decode(slice_trilinear(features, points), points)
+        return self.decode(slice_trilinear(features, points), points)
 
     def forward(
         self, z: Float[Tensor, "b c h w d"], points: Float[Tensor, "b p 3"]
     ) -> Float[Tensor, "b p C"]:
         return self.at(self.prepare(z), points)
 
-    def _decode(self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"]) -> Float[Tensor, "*p C"]:
+    def decode(self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"]) -> Float[Tensor, "*p C"]:
         return self.mlp(sliced + self.from_position(self.fourier(points)))
 
 
@@ -137,7 +137,7 @@ def _chunks(field: Field, z: Tensor, n: int, budget_mb: float) -> Iterator[tuple
             x = centres[chosen]
             sliced = _slice_planes(features[sample], x, n)
             points_r = torch.stack(torch.meshgrid(x, centres, centres, indexing="ij"), -1)
-            yield sample, chosen, field._decode(sliced, points_r)
+            yield sample, chosen, field.decode(sliced, points_r)
 
 
 def _slice_planes(

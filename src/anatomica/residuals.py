@@ -1,0 +1,108 @@
+"""Residuals: each constraint's distance from its target in units of its tolerance, and where it acts.
+
+The Gauss-Newton solver needs, for every residual, its value and its derivative by the sampled probabilities
+S_i. A `Probe` holds both for one constraint: the points that matter, S there, and d rho / d S.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.frame import Frame
+from anatomica.homology import persistence_pairs
+from anatomica.moments import Moments, measure_moments
+from anatomica.potentials import betti_of, preserved
+from anatomica.resolve import Resolved
+
+UNSATURATED = 1e-3
+"""S (1 - S) below this is saturated: a point there hardly moves, and is left out of the derivative."""
+STRONGEST = 8
+"""How many features to suppress at a time, the most persistent first."""
+TOPOLOGY_TOLERANCE = 0.1
+"""A persistence within this of 0 or 1 counts as one tolerance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
+
+    `rho` is 0 where a residual is switched off (an invalid domain, a padded feature).
+    """
+
+    rho: Float[Tensor, "b r"]
+    points: Float[Tensor, "b p 3"]
+    slope: Float[Tensor, "b r p"]
+
+
+def geometric_probe(
+    S: Float[Tensor, "b k a e g"], X: Float[Tensor, "b k a e g 3"], r: Resolved, frame: Frame
+) -> Probe:
+    """Residuals of mass, centroid and shape of K substructures: 1 + 3 + 6 each, where there is a target."""
+    leaf = S.detach().requires_grad_()
+    with torch.enable_grad():
+        rho = _geometric(measure_moments(leaf, r.domains), r, frame)
+        count = rho.shape[1]
+        pick = torch.eye(count, dtype=S.dtype, device=S.device)[:, None].expand(count, len(S), count)
+        (slope,) = torch.autograd.grad(rho, leaf, pick, is_grads_batched=True)
+    moving = ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
+    return Probe(rho.detach(), X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving].transpose(0, 1))
+
+
+def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
+    """(measured - wanted) / tolerance, zero in invalid domains, centroid and shape only of enough mass."""
+    c, wanted = r.constraint, r.wanted
+    valid = r.domains.valid.to(m.mass).expand_as(m.mass)
+    enough = valid * (m.mass.detach() >= c.mass_threshold)
+    parts = []
+    if wanted.mass is not None:
+        target = wanted.mass.to(m.mass)
+        allowed = c.tolerance.mass_percent / 100 * target.clamp_min(c.mass_threshold)
+        parts.append((valid * (m.mass - target) / allowed)[..., None])
+    if wanted.centroid is not None:
+        allowed = c.tolerance.centroid_mm / frame.edge_mm
+        parts.append(enough[..., None] * (m.centroid - wanted.centroid.to(m.mass)) / allowed)
+    if wanted.shape is not None:
+        off = (m.normalised_covariance - wanted.shape.to(m.mass)) / c.tolerance.shape
+        i, j = torch.triu_indices(3, 3)
+        parts.append(enough[..., None] * off[..., i, j])
+    return torch.cat(parts, dim=-1).flatten(1)
+
+
+def topological_probe(S: Float[Tensor, "b 1 a e g"], X: Float[Tensor, "b 1 a e g 3"], r: Resolved) -> Probe:
+    """Residuals "persistence is 1" of the B features to preserve and "is 0" of the strongest others.
+
+    Each acts on two voxels, the feature's birth and death.
+    """
+    prior = r.wanted.betti
+    assert prior is not None
+    dims = [d for d, wanted in enumerate(betti_of(prior)) if wanted is not None]
+    pairs = persistence_pairs(S[:, 0].detach(), dims=dims)
+    keep = preserved(pairs, prior)
+    rows = []
+    for sample in range(len(S)):
+        here = pairs.batch == sample
+        wanted = (here & keep).nonzero()[:, 0]
+        others = (here & ~keep).nonzero()[:, 0]
+        strongest = others[pairs.persistence[others].argsort(descending=True)[:STRONGEST]]
+        rows.append((wanted, strongest))
+    count = max((len(w) + len(o) for w, o in rows), default=0)
+    rho = S.new_zeros(len(S), count)
+    voxel = torch.zeros(len(S), 2 * count, dtype=torch.long, device=S.device)
+    slope = S.new_zeros(len(S), count, 2 * count)
+    for sample, (wanted, strongest) in enumerate(rows):
+        chosen = torch.cat([wanted, strongest])
+        n = len(chosen)
+        target = torch.cat([torch.ones(len(wanted)), torch.zeros(len(strongest))]).to(S)
+        rho[sample, :n] = (pairs.persistence[chosen] - target) / TOPOLOGY_TOLERANCE
+        voxel[sample, 0 : 2 * n : 2] = pairs.birth_voxel[chosen]
+        voxel[sample, 1 : 2 * n : 2] = pairs.death_voxel[chosen]
+        index = torch.arange(n, device=S.device)
+        slope[sample, index, 2 * index] = 1 / TOPOLOGY_TOLERANCE
+        slope[sample, index, 2 * index + 1] = -1 / TOPOLOGY_TOLERANCE
+    flat = X.flatten(1, -2)
+    points = torch.gather(flat, 1, voxel[..., None].expand(-1, -1, 3))
+    return Probe(rho, points, slope)

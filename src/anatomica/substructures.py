@@ -1,0 +1,65 @@
+"""Substructures of a clean latent: the one switch between Anatomica-V and Anatomica-L."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from anatomica.domains.domain import Domains
+from anatomica.domains.volumes import global_domain
+from anatomica.models.zoo import Model
+from anatomica.parse import Union, l_parse, v_parse
+from anatomica.resolve import Resolved
+
+Variant = Literal["L", "V"]
+Parser = Callable[[Tensor], list[Tensor]]
+"""Standardised clean latents (b, c, h, w, d) -> one (b, k, a, e, g) tensor a constraint."""
+
+
+def parser(
+    model: Model, resolved: Sequence[Resolved], variant: Variant = "L", union: Union = "max"
+) -> Parser:
+    """How a model's latents are parsed into the substructures of resolved constraints.
+
+    `L` decodes the domains' points alone with the neural field; `V` decodes the whole voxel map with the
+    convolutional decoder and slices it. The softmax value applies to constraints with a Betti prior.
+    """
+    like = model.scaler.mean
+    placed = [r.domains.to(like) for r in resolved]
+
+    def parse_l(z: Tensor) -> list[Tensor]:
+        features = model.autoencoder.field.prepare(model.scaler.restore(z))
+        field = lambda points: model.autoencoder.field.at(features, points)  # noqa: E731
+        return [
+            l_parse(field, r.selection, domains, len(z), union, temperature(r))
+            for r, domains in zip(resolved, placed, strict=True)
+        ]
+
+    def parse_v(z: Tensor) -> list[Tensor]:
+        logits = model.autoencoder.decode_conv(model.scaler.restore(z))
+        maps: dict[float, Tensor] = {}
+        parsed = []
+        for r, domains in zip(resolved, placed, strict=True):
+            heat = temperature(r)
+            if heat not in maps:
+                maps[heat] = torch.softmax(logits / heat, dim=1)
+            parsed.append(v_parse(maps[heat], r.selection, domains, union))
+        return parsed
+
+    return parse_l if variant == "L" else parse_v
+
+
+def temperature(r: Resolved) -> float:
+    """The softmax value is for topology alone: it lets gradients pass where probabilities are near 0 or 1."""
+    return r.constraint.temperature if r.wanted.betti is not None else 1.0
+
+
+def coarse(r: Resolved) -> Resolved:
+    """The same constraint parsed from the whole cube on its grid (coarse L-parsing)."""
+    whole = global_domain(r.domains.grid)
+    domains = Domains(whole.R, whole.s, whole.t, whole.grid, r.domains.valid[:1], r.domains.reasons[:1])
+    return replace(r, domains=domains)
