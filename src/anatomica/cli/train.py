@@ -156,6 +156,37 @@ def export(
     Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
 
 
+@train.command()
+def check(
+    model: Annotated[Path, typer.Argument(help="A model's folder; its card gets the numbers.")],
+    data: Data,
+    samples: Annotated[int, typer.Option("--samples", min=8, help="Unconditional samples to draw.")] = 64,
+    curve: Annotated[
+        Path | None, typer.Option("--curve", help="Also measure every sampler; a plot goes into this folder.")
+    ] = None,
+) -> None:
+    """Draw samples and compare them with the population: volumes, Frechet distance, nearest neighbours.
+
+    Example: `anatomica train check models/cardiac --data caches/cardiac`
+    """
+    import json
+
+    from rich.console import Console
+
+    from anatomica.data.dataset import LabelMapDataset
+    from anatomica.experiments.prior import quality, sampling_curve
+    from anatomica.models.zoo import load_model
+
+    prior = load_model(model)
+    maps, held_out = (LabelMapDataset(data, s, prior.n).load_all() for s in ("train", "validation"))
+    numbers = quality(prior, maps, held_out, samples)
+    card = prior.card | {"samples": numbers}
+    (model / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    Console().print_json(json.dumps(numbers))
+    if curve is not None:
+        sampling_curve(prior, held_out, curve, samples)
+
+
 @train.command("all")
 def all_(
     out: Annotated[Path, typer.Option("--out", "-o", help="Caches and runs go here.")] = Path("runs"),

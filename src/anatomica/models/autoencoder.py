@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
 from anatomica.models.field import Field
-from anatomica.models.layers import Conv3d, Downsample, ResBlock, Upsample, group_norm
+from anatomica.models.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample
 from anatomica.models.presets import AutoencoderConfig
 
 
@@ -43,9 +43,9 @@ class Encoder(nn.Module):
             if level:
                 layers.append(Downsample(c, channels))
                 c = channels
-            layers += [ResBlock(c, c) for _ in range(config.res_blocks[level])]
+            layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
         self.body = nn.Sequential(*layers)
-        self.norm = group_norm(last)
+        self.norm = ChannelNorm(last)
         self.out = Conv3d(last, 2 * config.latent_channels, 3, padding=1)
         self.classes = classes
 
@@ -99,8 +99,8 @@ class ConvDecoder(nn.Module):
             if level < len(config.channels) - 1:
                 layers.append(Upsample(c, config.channels[level]))
                 c = config.channels[level]
-            layers += [ResBlock(c, c) for _ in range(config.res_blocks[level])]
-        self.body = nn.Sequential(*layers, group_norm(first), nn.SiLU())
+            layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
+        self.body = nn.Sequential(*layers, ChannelNorm(first), nn.SiLU())
         if config.stem == 1:
             self.head: nn.Module = Conv3d(first, classes, 3, padding=1)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -41,13 +42,27 @@ def group_norm(channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(groups, channels)
 
 
+class ChannelNorm(nn.LayerNorm):
+    """LayerNorm over the channels of each voxel, the autoencoder's norm.
+
+    GroupNorm's statistics run over the whole volume, mostly background: tissue comes out as outliers, and a
+    small tissue's features depend on how much of all else there is. Voxel by voxel, training is faster, and
+    the decoder stays local: what it writes here depends on the latent near here alone.
+    """
+
+    def forward(self, input: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b c h w d"]:
+        return super().forward(input.permute(0, 2, 3, 4, 1)).permute(0, 4, 1, 2, 3)
+
+
 class ResBlock(nn.Module):
     """x + conv(silu(norm(conv(silu(norm(x)))))); the noise level's embedding scales and shifts the middle."""
 
-    def __init__(self, c_in: int, c_out: int, embedding: int = 0) -> None:
+    def __init__(
+        self, c_in: int, c_out: int, embedding: int = 0, norm: Callable[[int], nn.Module] = group_norm
+    ) -> None:
         super().__init__()
-        self.norm1, self.conv1 = group_norm(c_in), Conv3d(c_in, c_out, 3, padding=1)
-        self.norm2, self.conv2 = group_norm(c_out), Conv3d(c_out, c_out, 3, padding=1)
+        self.norm1, self.conv1 = norm(c_in), Conv3d(c_in, c_out, 3, padding=1)
+        self.norm2, self.conv2 = norm(c_out), Conv3d(c_out, c_out, 3, padding=1)
         self.modulation = nn.Linear(embedding, 2 * c_out) if embedding else None
         self.skip = Conv3d(c_in, c_out, 1) if c_in != c_out else nn.Identity()
         self.checkpointing = False
