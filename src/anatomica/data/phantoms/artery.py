@@ -90,29 +90,28 @@ def _turn(angle: np.ndarray) -> np.ndarray:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def _along(rng: np.random.Generator, waves: int) -> np.ndarray:
-    """A smooth random function of z, about unit variance, (ROWS,)."""
-    z = np.linspace(0, 1, ROWS)
-    total = np.zeros(ROWS)
-    for k in range(1, waves + 1):
-        total += rng.normal() / k * np.cos(np.pi * k * z + rng.uniform(0, 2 * np.pi))
-    return total * 1.2
+def _along(rng: np.random.Generator, count: int, waves: int) -> np.ndarray:
+    """Smooth random functions of z of about unit variance, (ROWS, count)."""
+    k = np.arange(1, waves + 1)
+    size = 1.2 * rng.normal(size=(count, waves)) / k
+    phase = rng.uniform(0, 2 * np.pi, (count, waves))
+    turns = np.pi * k * np.linspace(0, 1, ROWS)[:, None]
+    return np.cos(turns) @ (size * np.cos(phase)).T - np.sin(turns) @ (size * np.sin(phase)).T
 
 
 def _relief(rng: np.random.Generator, lobes: int, waves: int) -> np.ndarray:
     """A smooth random function on the sheet, periodic in the angle, about unit variance."""
     angle, _ = sheet()
-    total = np.zeros((ROWS, ANGLES))
-    for m in range(1, lobes + 1):
-        total += _along(rng, waves)[:, None] * np.cos(m * angle) / m**0.5
-        total += _along(rng, waves)[:, None] * np.sin(m * angle) / m**0.5
-    return total / max(total.std(), 1e-6)
+    m = np.arange(1, lobes + 1)[:, None]
+    around = np.concatenate([np.cos(m * angle), np.sin(m * angle)]) / np.tile(m, (2, 1)) ** 0.5
+    total = _along(rng, 2 * lobes, waves) @ around
+    return total / max(float(total.std()), 1e-6)
 
 
 def grow(rng: np.random.Generator, pathology: str | None) -> Vessel:
     """Draw the artery's parameters and compute its surfaces."""
     outer, wall = _healthy(rng, pathology)
-    axis = 0.45 * np.stack([_along(rng, 3), _along(rng, 3)], -1) + rng.normal(0, 0.35, 2)
+    axis = 0.45 * _along(rng, 2, 3) + rng.normal(0, 0.35, 2)
     for _ in range(1 if pathology == "severe-stenosis" else int(rng.integers(1, 3))):
         bump = _plaque(rng, pathology)
         wall = wall + bump

@@ -82,14 +82,15 @@ def _fill(array: Array, depth: Array, owner: Array, touch: Array, first: Array, 
 
 
 def _may(array: Array, owner: Array, touch: Array, at: Array) -> Array:
-    """Whether each voxel is free and, filled with its owner's label, would join no two labels."""
+    """Whether each voxel is free and, filled, would be joined to its owner and join no two labels."""
     here = tuple(at.T)
     allowed = (array[here] == 0) & (owner[here] > 0)
-    alone = np.ones(len(at), bool)
+    alone, beside = np.ones(len(at), bool), np.zeros(len(at), bool)
     for axis in range(3):
         for step in (-1, 1):
             near = at.copy()
             near[:, axis] = np.clip(near[:, axis] + step, 0, array.shape[axis] - 1)
             label = array[tuple(near.T)]
             alone &= (label == 0) | (label == owner[here])
-    return allowed & (alone | touch[here])
+            beside |= label == owner[here]
+    return allowed & beside & (alone | touch[here])

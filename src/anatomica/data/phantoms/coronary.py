@@ -21,9 +21,12 @@ PATHOLOGIES: dict[str, float] = {
 }
 
 
+_SALT = 1004  # keeps the anatomies' populations independent of each other at equal seeds
+
+
 def build(seed: int, n: int, pathology: str | None = None) -> Phantom:
     """The coronary phantom of this seed on an n^3 grid; `pathology` forces one of PATHOLOGIES (or 'none')."""
-    rng = np.random.default_rng([seed, 4])
+    rng = np.random.default_rng([_SALT, seed])
     chosen = _choose(rng, pathology)
     vessel = grow(rng, chosen)
     array = _draw(vessel, n)

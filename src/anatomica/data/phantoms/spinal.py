@@ -37,7 +37,7 @@ GAP_MM = 2.5
 MARGIN_MM = 4.0
 """Around a vertebra's box: room for the deformation and for the gap's rule."""
 CRUMB_ML = 0.12
-_SALT = 1003
+_SALT = 1003  # keeps the anatomies' populations independent of each other at equal seeds
 
 
 def build(seed: int, n: int, pathology: str | None) -> Phantom:
