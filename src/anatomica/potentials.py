@@ -61,7 +61,7 @@ def preserved(pairs: PersistencePairs, prior: BettiPrior) -> Tensor:
     sorted_group = group[order]
     first = torch.searchsorted(sorted_group, sorted_group)
     rank = torch.arange(len(order), device=order.device) - first
-    keep[order] = rank < wanted[pairs.dim[order]]
+    keep[order] = rank < wanted[pairs.dim[order].long()]
     return keep
 
 

@@ -1,0 +1,176 @@
+"""The update equation, the potentials and the solver, on toy denoisers and an untrained tiny model."""
+
+import math
+
+import pytest
+import torch
+
+from anatomica.frame import Frame
+from anatomica.gauss_newton import Settings, gauss_newton, jacobian, newton_step, probes
+from anatomica.guidance import corrected, guided
+from anatomica.labels import anatomy
+from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.unet import UNet
+from anatomica.models.zoo import Model
+from anatomica.moments import Moments, measure_moments
+from anatomica.potentials import composite_potential, geometric_potential, topological_potential
+from anatomica.resolve import Wanted, resolve
+from anatomica.spec import BettiPrior, Weights
+from anatomica.spec_yaml import parse_spec
+from anatomica.substructures import parser
+from tiny_prior import TINY
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        autoencoder = Autoencoder(4, TINY.autoencoder)
+        denoiser = EDM(UNet(3, 4, TINY.unet), TINY.edm)
+    # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
+    with torch.no_grad():
+        autoencoder.field.mlp[-1].weight.mul_(6)
+    scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, 4, 4, 4, generator=torch.Generator().manual_seed(1)))
+    about = anatomy("coronary")
+    for module in (autoencoder, denoiser, scaler):
+        module.eval().requires_grad_(False)
+    return Model(
+        "coronary", about.table, 12.8, 16, autoencoder, denoiser, scaler, TINY.sampling, {}, "0" * 16
+    )
+
+
+def latent(batch: int = 2, seed: int = 0) -> torch.Tensor:
+    return torch.randn(batch, 3, 4, 4, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def spec(target: str, domain: str = "{family: global, grid: [8, 8, 8]}", tolerance: str = "{}"):
+    return parse_spec(
+        "name: x\nanatomy: coronary\nconstraints:\n- name: lumen\n  structure: [Lu]\n  match: []\n"
+        f"  domain: {domain}\n  target: {target}\n  tolerance: {tolerance}\n  mass_threshold: 1.0e-9\n"
+    )
+
+
+def resolved(model: Model, wanted) -> tuple:
+    return resolve(wanted, Frame.model(anatomy("coronary"), model.n))
+
+
+def test_the_update_equation_on_a_linear_denoiser() -> None:
+    """D(z) = z / 2 and L = |z_0|^2 / 2, so grad_z L = D(z) / 2 = z / 4 and D_w = z / 2 - sigma^2 z / 4."""
+    z, sigma = latent(), torch.tensor([0.5, 2.0])
+    potential = lambda z_0: z_0.flatten(1).square().sum(1) / 2  # noqa: E731
+    D_w = guided(lambda z, sigma: z / 2, potential)
+    expected = z / 2 - sigma.view(-1, 1, 1, 1, 1) ** 2 * z / 4
+    torch.testing.assert_close(D_w(z, sigma), expected)
+    clean = guided(lambda z, sigma: z / 2, potential, gradient="clean")
+    torch.testing.assert_close(clean(z, sigma), z / 2 - sigma.view(-1, 1, 1, 1, 1) ** 2 * z / 2)
+
+
+def test_geometric_potential_is_the_weighted_mean_square() -> None:
+    m = Moments(torch.tensor([[0.2]]), torch.tensor([[[0.5, 0.5, 0.5]]]), torch.eye(3)[None, None] / 3)
+    shape = torch.eye(3)[None] / 3
+    shape[0, 0, 0] += 0.3
+    wanted = Wanted(torch.tensor([0.1]), torch.tensor([[0.5, 0.5, 0.8]]), shape, None)
+    weights = Weights(mass=2.0, centroid=3.0, covariance=5.0)
+    expected = 2 * 0.1**2 + 3 * 0.3**2 / 3 + 5 * 0.3**2 / 9
+    assert geometric_potential(m, wanted, weights, 0.01).item() == pytest.approx(expected, rel=1e-4)
+    # Adaptive mass weighting: too little mass, and only the mass counts.
+    assert geometric_potential(m, wanted, weights, 0.5).item() == pytest.approx(2 * 0.1**2, rel=1e-4)
+    free = Wanted(None, None, None, None)
+    assert geometric_potential(m, free, weights, 0.01).item() == 0
+
+
+def test_topological_potential_keeps_the_strongest_and_suppresses_the_rest() -> None:
+    line = torch.tensor([0.0, 0.9, 0.2, 0.6, 0.0, 0.4, 0.0]).view(1, 1, 7, 1, 1)
+    # Components: 0.9 (dies at the minimum 0), 0.6 (dies at 0.2), 0.4 (dies at 0).
+    two = topological_potential(line, BettiPrior(b0=2))
+    assert two.item() == pytest.approx(-(0.9**2) - 0.4**2 + 0.4**2, abs=1e-6)
+    one = topological_potential(line, BettiPrior(b0=1))
+    assert one.item() == pytest.approx(-(0.9**2) + 0.4**2 + 0.4**2, abs=1e-6)
+    assert topological_potential(line, BettiPrior()).item() == 0
+
+
+def test_potentials_pass_gradcheck(model: Model) -> None:
+    S = torch.rand(
+        1, 1, 4, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    ).requires_grad_()
+    (r,) = resolved(
+        model,
+        spec(
+            "{mass: 0.3, centroid: [0.5, 0.4, 0.5], betti: {b0: 1, b1: 0}}",
+            "{family: global, grid: [4, 4, 4]}",
+        ),
+    )
+    assert torch.autograd.gradcheck(lambda S: composite_potential([S], [r]), (S,))
+
+
+def test_l_and_v_are_one_switch(model: Model) -> None:
+    constraints = resolved(
+        model, spec("{mass: 0.3}", "{family: box, grid: [4, 5, 6], centre_mm: [0, 0, 0], size_mm: [8, 8, 8]}")
+    )
+    for variant in ("L", "V"):
+        (S,) = parser(model, constraints, variant)(latent())
+        assert S.shape == (2, 1, 4, 5, 6)
+        assert 0 <= S.min() <= S.max() <= 1
+
+
+def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
+    (r,) = resolved(model, spec("{mass: 0.3, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0, 0]}"))
+    z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
+    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    (probe,) = probes(model, r, frame, features, "sum")
+    J = jacobian(model, z, features, probe, r, "sum")[0]
+
+    def mass(z: torch.Tensor) -> torch.Tensor:
+        (S,) = parser(model, [r], union="sum")(z)
+        return measure_moments(S, r.domains).mass.sum() / (0.02 * 0.3)
+
+    exact = torch.autograd.functional.jacobian(mass, z).flatten()
+    assert (J[0] - exact).norm() < 0.02 * exact.norm()
+    assert probe.rho.shape == (1, 10)
+
+
+@pytest.mark.parametrize("target", ["{mass: 0.25}", "{mass: 0.3, centroid: [0.52, 0.48, 0.5]}"])
+def test_newton_steps_reach_a_near_target(model: Model, target: str) -> None:
+    constraints = resolved(model, spec(target, tolerance="{centroid_mm: 0.1}"))
+    frame, z = Frame.model(anatomy("coronary"), model.n), latent()
+    settings = Settings(radius=0.2)
+
+    def worst(z: torch.Tensor) -> float:
+        features = model.autoencoder.field.prepare(model.scaler.restore(z))
+        return max(p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, "sum"))
+
+    before = worst(z)
+    for _ in range(40):
+        z = z + newton_step(model, constraints, frame, z, settings)
+    assert worst(z) < min(1.0, 0.1 * before)
+
+
+def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
+    both = parse_spec(
+        "name: x\nanatomy: coronary\nconstraints:\n"
+        "- {name: a, structure: [Lu], match: [], domain: {family: global, grid: [8, 8, 8]},"
+        " target: {mass: 0.1}}\n"
+        "- {name: b, structure: [Lu], match: [], domain: {family: global, grid: [8, 8, 8]},"
+        " target: {mass: 5.0}}\n"
+        "- {name: c, structure: [Ve], match: [], domain: {family: global, grid: [8, 8, 8]},"
+        " target: {centroid: [3.0, 0.5, 0.5], betti: {b0: 9, b1: 0, b2: 0}}}\n"
+    )
+    constraints = resolved(model, both)
+    settings = Settings(radius=0.1)
+    z = latent()
+    correct = gauss_newton(model, constraints, settings)
+    D_w = corrected(lambda z, sigma: z, correct)
+    for _ in range(5):
+        moved = D_w(z, torch.ones(2))
+        assert torch.isfinite(moved).all()
+        assert (moved - z).square().mean().sqrt() <= settings.radius * 1.01
+        z = moved
+
+
+def test_a_step_is_no_longer_than_the_radius(model: Model) -> None:
+    constraints = resolved(model, spec("{mass: 0.9}"))
+    frame = Frame.model(anatomy("coronary"), model.n)
+    step = newton_step(model, constraints, frame, latent(), Settings(radius=0.01))
+    rms = step.flatten(1).square().mean(1).sqrt()
+    assert all(math.isclose(x, 0.01, rel_tol=1e-3) or x < 0.01 for x in rms.tolist())
