@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
-from scipy import linalg, stats
+from scipy import stats
 from torch import Tensor
 
 from anatomica.generate import decode
@@ -38,7 +38,7 @@ def frechet_distance(a: Float[np.ndarray, "m f"], b: Float[np.ndarray, "k f"]) -
     """Squared Frechet distance of the Gaussians with the two sets' means and covariances."""
     cov_a, cov_b = np.cov(a.T), np.cov(b.T)
     # tr sqrt(A B) by the eigenvalues of A B, which are real and not negative; rank-deficient sets are fine.
-    cross = np.sqrt(np.clip(linalg.eigvals(cov_a @ cov_b).real, 0, None)).sum()
+    cross = np.sqrt(np.clip(np.linalg.eigvals(cov_a @ cov_b).real, 0, None)).sum()
     return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
 
 
