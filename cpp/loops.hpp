@@ -28,7 +28,7 @@ class Loops {
     const std::vector<Cell>& squares = gradient.critical.squares;
     number_births(gradient, edge_order, joins);
     flow_.reset(gradient);
-    start_columns(squares, closes, poll);
+    start_columns(gradient, closes, poll);
     working_.reset(births_.size());
     reduced_of_.assign(births_.size(), kNone);
     std::size_t steps = 0;
@@ -43,12 +43,14 @@ class Loops {
 
  private:
   static constexpr std::int32_t kNone = -1;
-  // How many voxels a column flows through at first. Those first steps go through the squares in the order of
-  // memory, which makes them cheap; most columns of a noisy volume come to their end in them.
-  static constexpr int kEager = 24;
+  // How many voxels a column flows through at first: kGlance, and up to kEager if its pivot is not sure by
+  // then. Those first steps go through the squares in the order of memory, which makes them cheap; most
+  // columns of a noisy volume come to their end in them.
+  static constexpr int kGlance = 12, kEager = 32;
 
   struct Column {
     std::uint32_t ranks_begin, ranks_end, tail_begin, tail_end;
+    bool settled;  // the whole tail is earlier than the first of the ranks, which is the pivot
   };
 
   // Rank the edges that give birth to loops in the filtration's order. The rank of an edge is found from its
@@ -74,8 +76,9 @@ class Loops {
     return rank_[first_edge_[owner] + before];
   }
 
-  void start_columns(const std::vector<Cell>& squares, const std::vector<std::uint8_t>& closes,
+  void start_columns(const Gradient<Real>& gradient, const std::vector<std::uint8_t>& closes,
                      const Poll& poll) {
+    const std::vector<Cell>& squares = gradient.critical.squares;
     ranks_.clear();
     tails_.clear();
     columns_.assign(squares.size(), Column{});
@@ -88,15 +91,16 @@ class Loops {
       if (closes[i]) continue;
       found_.clear();
       flow_.add_boundary(squares[i], sink);
-      for (int steps = 0; steps < kEager && !flow_.empty(); ++steps) flow_.step(sink);
-      std::sort(found_.begin(), found_.end(), std::greater<>());
       Column& column = columns_[i];
+      int steps = 0;
+      for (const int limit : {kGlance, kEager}) {
+        for (; steps < limit && !flow_.empty(); ++steps) flow_.step(sink);
+        cancel_twins(found_);
+        column.settled = !found_.empty() && is_settled(gradient.field, found_.front());
+        if (column.settled) break;
+      }
       column.ranks_begin = static_cast<std::uint32_t>(ranks_.size());
-      for (std::size_t k = 0; k < found_.size(); ++k)
-        if (k + 1 < found_.size() && found_[k] == found_[k + 1])
-          ++k;  // twice is nothing
-        else
-          ranks_.push_back(found_[k]);
+      ranks_.insert(ranks_.end(), found_.begin(), found_.end());
       column.ranks_end = static_cast<std::uint32_t>(ranks_.size());
       column.tail_begin = static_cast<std::uint32_t>(tails_.size());
       flow_.rest(tails_);
@@ -104,12 +108,23 @@ class Loops {
     }
   }
 
+  // Sort ranks, largest first, and take out those that are there twice: twice is nothing.
+  static void cancel_twins(std::vector<std::uint32_t>& ranks) {
+    std::sort(ranks.begin(), ranks.end(), std::greater<>());
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (i + 1 < ranks.size() && ranks[i] == ranks[i + 1])
+        ++i;
+      else
+        ranks[kept++] = ranks[i];
+    ranks.resize(kept);
+  }
+
   // Add reduced columns to a square's column until its pivot is new, and return the pivot. The squares that
   // closed voids have been taken out, so no column becomes empty.
   std::int64_t reduce(const Field<Real>& field, std::uint32_t position) {
     Column& own = columns_[position];
-    if (own.tail_begin == own.tail_end && reduced_of_[ranks_[own.ranks_begin]] == kNone)
-      return ranks_[own.ranks_begin];
+    if (own.settled && reduced_of_[ranks_[own.ranks_begin]] == kNone) return ranks_[own.ranks_begin];
     add(own);
     std::int64_t pivot = settle(field);
     for (; reduced_of_[pivot] != kNone; pivot = settle(field)) add(columns_[reduced_of_[pivot]]);
@@ -130,6 +145,11 @@ class Loops {
     for (std::uint32_t i = column.tail_begin; i < column.tail_end; ++i) flow_.add(tails_[i]);
   }
 
+  // Nothing that is yet to flow can bring a later critical edge than the pivot (-1: there is none yet).
+  bool is_settled(const Field<Real>& field, std::int64_t pivot) const {
+    return flow_.empty() || (pivot >= 0 && field.before(flow_.latest(), births_[pivot]));
+  }
+
   // Let the tail flow until all of it is earlier than the latest critical edge; returns that edge's rank.
   std::int64_t settle(const Field<Real>& field) {
     const auto sink = [this](Voxel owner, const LowerStar& star, int edge) {
@@ -137,7 +157,7 @@ class Loops {
       if (found != kNone) working_.toggle(static_cast<std::uint32_t>(found));
     };
     std::int64_t pivot = working_.largest();
-    while (!flow_.empty() && (pivot < 0 || !field.before(flow_.latest(), births_[pivot]))) {
+    while (!is_settled(field, pivot)) {
       flow_.step(sink);
       pivot = working_.largest();
     }

@@ -35,8 +35,7 @@ class Voids {
       if ((i & 0xffff) == 0) poll();
       const Voxel owner = owner_of(squares[i]);
       const int square = number_of(squares[i]);
-      sides_[i] = {ascend(gradient, beyond(gradient, owner, square, 0)),
-                   ascend(gradient, beyond(gradient, owner, square, 1))};
+      sides_[i] = {ascend(gradient, {owner, square, 0}), ascend(gradient, {owner, square, 1})};
     }
     forest_.reset(cubes.size() + 1);
     for (auto next = order.rbegin(); next != order.rend(); ++next) {
@@ -62,41 +61,58 @@ class Voids {
     return owner;
   }
 
-  // The cube on one side (0: below, 1: above) of a square, or kNoCube.
-  static Voxel beyond(const Gradient<Real>& gradient, Voxel owner, int square, int above) {
+  // A step of a gradient path in the dual: through a square, given by its owner and number, to its side below
+  // (0) or above (1).
+  struct Step {
+    Voxel owner;
+    int square, above;
+  };
+
+  // The cube that a step leads to, or kNoCube if it leads out of the volume.
+  static Voxel target(const Gradient<Real>& gradient, const Step& through) {
     const auto& step = gradient.field.grid.step;
-    const int a = kSquareSides[square][0], b = kSquareSides[square][1];
+    const int a = kSquareSides[through.square][0], b = kSquareSides[through.square][1];
     const int normal = 2 * (3 - a / 2 - b / 2);
-    if (gradient.outside(owner + step[normal + above])) return kNoCube;
-    return owner + (a % 2 ? 0 : step[a]) + (b % 2 ? 0 : step[b]) + (above ? 0 : step[normal]);
+    if (gradient.outside(through.owner + step[normal + through.above])) return kNoCube;
+    return through.owner + (a % 2 ? 0 : step[a]) + (b % 2 ? 0 : step[b]) + (through.above ? 0 : step[normal]);
   }
 
-  // The next cube along the gradient path up from this one, or the cube itself if it is critical (never
-  // asked: region_ is known there), or kNoCube if the path leaves the volume.
-  static Voxel next(const Gradient<Real>& gradient, Voxel base) {
+  // The step that leads on from the cube where this one led: out through the square paired with that cube.
+  static Step next(const Gradient<Real>& gradient, const Step& through) {
     const Field<Real>& field = gradient.field;
     const auto& step = field.grid.step;
-    Voxel owner = base;
-    int cube = 7;
-    for (int corner = 1; corner < 8; ++corner) {
-      const Voxel voxel =
-          base + (corner & 4 ? step[1] : 0) + (corner & 2 ? step[3] : 0) + (corner & 1 ? step[5] : 0);
-      if (field.before(owner, voxel)) owner = voxel, cube = 7 - corner;
-    }
-    // Bit by bit, cube says in which direction it lies from its owner, in the order of kCubeSides.
-    const int square = square_of_cube(gradient.lower_star(owner), cube);
-    const int a = kSquareSides[square][0], b = kSquareSides[square][1];
+    const int a = kSquareSides[through.square][0], b = kSquareSides[through.square][1];
     const int axis = 3 - a / 2 - b / 2;
-    const bool is_above = cube >> (2 - axis) & 1;
-    return beyond(gradient, owner, square, is_above ? 0 : 1);
+    // The cube as seen from the square's owner. Bit 2 - axis of a cube's number says whether it lies up that
+    // axis from its corner (the order of kCubeSides).
+    const int bit_a = 4 >> a / 2, bit_b = 4 >> b / 2, bit_normal = 4 >> axis;
+    int cube = (a % 2 ? bit_a : 0) | (b % 2 ? bit_b : 0) | (through.above ? bit_normal : 0);
+    Voxel owner = through.owner;
+    if (square_of_cube(gradient.lower_star(owner), cube) == kAbsent) {
+      // The square's owner is not the cube's: that is the latest of the four corners away from the square.
+      const Voxel far = owner + step[2 * axis + through.above];
+      const Voxel corners[4] = {far, far + step[a], far + step[b], far + step[a] + step[b]};
+      const int numbers[4] = {cube ^ bit_normal, cube ^ bit_normal ^ bit_a, cube ^ bit_normal ^ bit_b,
+                              cube ^ bit_normal ^ bit_a ^ bit_b};
+      int latest = 0;
+      for (int corner = 1; corner < 4; ++corner)
+        if (field.before(corners[latest], corners[corner])) latest = corner;
+      owner = corners[latest];
+      cube = numbers[latest];
+    }
+    const int square = square_of_cube(gradient.lower_star(owner), cube);
+    const int out_axis = 3 - kSquareSides[square][0] / 2 - kSquareSides[square][1] / 2;
+    return {owner, square, cube >> (2 - out_axis) & 1 ? 0 : 1};
   }
 
-  std::int32_t ascend(const Gradient<Real>& gradient, Voxel start) {
+  // The critical cube that the path ends in, or the outside; every cube on the way remembers it.
+  std::int32_t ascend(const Gradient<Real>& gradient, Step through) {
     trail_.clear();
-    Voxel cube = start;
+    Voxel cube = target(gradient, through);
     while (cube != kNoCube && region_[cube] == kUnknown) {
       trail_.push_back(cube);
-      cube = next(gradient, cube);
+      through = next(gradient, through);
+      cube = target(gradient, through);
     }
     const std::int32_t found = cube == kNoCube ? kOutsideNode : region_[cube];
     for (const Voxel passed : trail_) region_[passed] = found;
