@@ -11,6 +11,7 @@ from anatomica.data.phantoms import shapes as sh
 from anatomica.data.phantoms import tree as tr
 from anatomica.data.phantoms.mend import mend, mend_union
 from anatomica.data.phantoms.paint import draw_pathology, in_cube, raster
+from anatomica.data.phantoms.published import Published, diameter
 from anatomica.data.phantoms.shapes import Array, Cloud
 from anatomica.data.phantoms.tree import Artery, Build
 from anatomica.data.phantoms.warp import Warp, random_warp
@@ -25,6 +26,28 @@ BETTI: dict[str, list[int]] = {name: [1, 0, 0] for name in (*_TISSUES, WHOLE)}
 
 LEAST_VOXELS = 0.88
 """Least radius in voxels: each voxel that the centreline crosses is then inside, so the tube is connected."""
+
+_HAGER = "Hager 2002, J Thorac Cardiovasc Surg 123:1060, helical CT, 70 adults"
+_YAN = "Yan Y et al. (in Chinese), CT angiography of normal arches 2009 to 2012, at the origin, 217 adults"
+PUBLISHED: tuple[Published, ...] = (
+    Published("aortic sinus", "mm", 29.8, 4.6, _HAGER, diameter("Ao", "Ao", 12)),
+    Published("ascending aorta", "mm", 30.9, 4.1, _HAGER, diameter("Ao", "Ao", 50)),
+    Published("proximal transverse arch", "mm", 27.7, 3.7, _HAGER, diameter("Ao", "Ao", 88)),
+    Published("isthmus", "mm", 24.7, 4.0, _HAGER, diameter("Ao", "Ao", 145)),
+    Published("aorta at the diaphragm", "mm", 24.3, 3.5, _HAGER, diameter("Ao", "Ao", 230)),
+    Published("BCT", "mm", 12.50, 1.95, _YAN, diameter("BCT", "BCT", 26)),
+    Published("LCCA", "mm", 8.28, 1.51, _YAN, diameter("LCCA", "LCCA", 30)),
+    Published("LSCA", "mm", 10.41, 2.20, _YAN, diameter("LSCA", "LSCA", 30)),
+    Published(
+        "RCCA with its wall",
+        "mm",
+        6.54 + 2 * 1.18,
+        (0.70**2 + (2 * 0.58) ** 2) ** 0.5,
+        "lumen: Tuncer 2018, Int J Med Health Res 4(12), CT angiography; wall: Casella 2008, Clinics 63:515",
+        diameter("RCCA", "RCCA", 24),
+    ),
+)
+"""Adults' values. The phantoms' arteries are labelled with their walls, as they are in CT."""
 
 _SALT = 1002
 

@@ -13,6 +13,7 @@ from anatomica.data.phantoms import vessels as vs
 from anatomica.data.phantoms.heart import Heart
 from anatomica.data.phantoms.mend import mend
 from anatomica.data.phantoms.paint import Fields, crop_centre, draw_pathology, in_cube, raster
+from anatomica.data.phantoms.published import Published, diameter, pooled, ratio, section, volume
 from anatomica.data.phantoms.shapes import Cloud
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.labels import ANATOMIES
@@ -30,6 +31,61 @@ BETTI: dict[str, list[int]] = {name: [1, 0, 0] for name in ANATOMIES["cardiac"].
     "LA+RA": [2, 0, 0],
 }
 """Topology of every patient: each tissue a ball (the myocardium a cup), four veins, atria apart."""
+
+_HUDSMITH = "Hudsmith 2005, J Cardiovasc Magn Reson 7:775, 63 men and 45 women"
+_HAGER = "Hager 2002, J Thorac Cardiovasc Surg 123:1060, helical CT, 70 adults"
+PUBLISHED: tuple[Published, ...] = (
+    Published(
+        "LV cavity", "mL", *pooled((63, 160, 29), (45, 135, 26)), f"{_HUDSMITH}, end-diastole", volume("LV")
+    ),
+    Published(
+        "RV cavity", "mL", *pooled((63, 190, 33), (45, 148, 35)), f"{_HUDSMITH}, end-diastole", volume("RV")
+    ),
+    Published("LA", "mL", *pooled((63, 103, 30), (45, 89, 21)), f"{_HUDSMITH}, maximal", volume("LA")),
+    Published(
+        "RA : LA",
+        "1",
+        1.41,
+        0.15,
+        "Järvinen 1994, Radiology 191:137, peak volumes, 8 adults",
+        ratio("RA", "LA"),
+    ),
+    Published(
+        "myocardium",
+        "mL",
+        *pooled((1, 134 / 1.05, 21 / 1.05), (1, 98 / 1.05, 21 / 1.05)),
+        "Kawel-Boehm 2015, J Cardiovasc Magn Reson 17:29, mass of men and women at 1.05 g/mL",
+        volume("Myo"),
+    ),
+    Published("aortic sinus", "mm", 29.8, 4.6, _HAGER, diameter("Ao", "aorta", 12)),
+    Published("ascending aorta", "mm", 30.9, 4.1, _HAGER, diameter("Ao", "aorta", 55)),
+    Published("aorta at the diaphragm", "mm", 24.3, 3.5, _HAGER, diameter("Ao", "aorta", 225)),
+    Published(
+        "pulmonary trunk",
+        "mm",
+        25.1,
+        2.8,
+        "Truong 2012, Circ Cardiovasc Imaging 5:147, CT, 3171 adults",
+        diameter("PA", "PA trunk", 20),
+    ),
+    Published(
+        "SVC",
+        "cm2",
+        (1.08 + 4.42) / 2,
+        (4.42 - 1.08) / (2 * 1.645),
+        "Lin 2009, PubMed 19394871, gated CT, 5th to 95th percentile, 103 adults",
+        section("SVC", "SVC", 45),
+    ),
+    Published(
+        "IVC",
+        "mm",
+        (16.9 * 26.2) ** 0.5,
+        2.5,
+        "Cureus 2022, 14:e31845, CT 2 cm from the atrium, 16.9 by 26.2 mm, 200 adults",
+        diameter("IVC", "IVC", 38),
+    ),
+)
+"""Adults' values; the phantoms are at mid-diastole: ventricles near their largest size, atria below it."""
 
 _SALT = 1001  # keeps the anatomies' populations independent of each other at equal seeds
 
@@ -76,15 +132,15 @@ def draw(rng: np.random.Generator, pathology: str | None) -> Heart:
         "appendage_right_mm": normal(38.0, 4.0),
         "mitral_mm": normal(33.0, 2.0),
         "tricuspid_mm": normal(36.0, 2.0),
-        "sinus_mm": normal(33.5, 2.4),
+        "sinus_mm": normal(32.5, 2.4),
         "ascending_mm": normal(31.0, 2.6),
         "descending_mm": normal(24.5, 1.9),
         "arch_height_mm": normal(70.0, 3.5),
         "arch_left_mm": normal(41.0, 3.5),
         "arch_back_mm": normal(76.0, 4.0),
-        "trunk_mm": normal(26.5, 2.0),
+        "trunk_mm": normal(25.6, 2.0),
         "svc_mm": normal(19.5, 1.6),
-        "ivc_mm": normal(25.0, 2.0),
+        "ivc_mm": normal(24.0, 2.0),
         "vein_mm": normal(14.5, 0.9),
         "vein_spread": normal(1.0, 0.05),
         "vein_length_mm": normal(46.0, 5.0),

@@ -72,7 +72,7 @@ class Heart:
     @property
     def cavity(self) -> Array:
         """Semi-axes of the LV cavity's ellipsoid in the heart's frame."""
-        return self.size * self.lv * np.array([56.0 * self.lv_length, 25.2, 26.6])
+        return self.size * self.lv * np.array([56.5 * self.lv_length, 25.6, 27.0])
 
     @property
     def lv_centre(self) -> Array:
@@ -151,9 +151,9 @@ def right_ventricle(heart: Heart, cloud: Cloud, epicardium: Array, aorta: Array)
     k, out = heart.size * heart.rv, ((heart.rv - 1) * 14 + (heart.lv - 1) * 18) * SEPTAL
     bulge = heart.rv_bulge
     body = [
-        sh.ellipsoid(heart.at(31, 31, 6) + out, k * np.array([44, 33 * bulge, 38]), FRAME),
-        sh.ellipsoid(heart.at(18, 44, 11) + out, k * np.array([25, 24 * bulge, 30]), FRAME),
-        sh.ellipsoid(heart.at(54, 20, 11) + 0.6 * out, k * np.array([21, 21 * bulge, 23]), FRAME),
+        sh.ellipsoid(heart.at(31, 31, 6) + out, k * np.array([45.5, 34.5 * bulge, 39.5]), FRAME),
+        sh.ellipsoid(heart.at(18, 44, 11) + out, k * np.array([26, 25 * bulge, 31]), FRAME),
+        sh.ellipsoid(heart.at(54, 20, 11) + 0.6 * out, k * np.array([22, 22 * bulge, 24]), FRAME),
     ]
     field = sh.union(cloud, body, 10.0)
     # Everything of the body lies on the valve's apical side.
@@ -186,7 +186,7 @@ def atria(
 
 
 def _left_atrium(heart: Heart, cloud: Cloud, epicardium: Array) -> Array:
-    k, centre = heart.size * heart.la, heart.la_centre
+    k, centre = 1.015 * heart.size * heart.la, heart.la_centre
     flat = heart.la_flat
     tilt = sh.rotation([-14, 8, 6])
     parts = [
@@ -222,7 +222,7 @@ def _left_atrium(heart: Heart, cloud: Cloud, epicardium: Array) -> Array:
 
 
 def _right_atrium(heart: Heart, cloud: Cloud) -> Array:
-    k, centre = heart.size * heart.ra, heart.ra_centre
+    k, centre = 0.985 * heart.size * heart.ra, heart.ra_centre
     tall = heart.ra_tall
     parts = [
         sh.ellipsoid(centre, k * np.array([24, 25, 30 * tall]), sh.rotation([8, -6, 24])),

@@ -12,50 +12,16 @@ from typing import Any, cast
 import numpy as np
 from scipy import ndimage
 
+from anatomica.homology.betti import betti_numbers, euler_number
+
 Array = np.ndarray
 _CROSS, _EDGE, _FULL = (ndimage.generate_binary_structure(3, k) for k in (1, 2, 3))
-
-
-def betti(mask: Array) -> list[int]:
-    """[components, loops, voids] by counting: loops follow from the Euler characteristic."""
-    if not mask.any():
-        return [0, 0, 0]
-    m = np.pad(mask[ndimage.find_objects(mask.astype(np.uint8))[0]], 1)
-    components = _count(m, _CROSS)
-    voids = _count(~m, _FULL) - 1
-    return [components, components + voids - euler(m), voids]
-
-
-def _count(mask: Array, connectivity: Array) -> int:
-    """Number of connected components."""
-    return _label(mask, connectivity)[1]
 
 
 def _label(mask: Array, connectivity: Array) -> tuple[Array, int]:
     """Connected components by number, and how many there are (scipy's stub knows no types)."""
     parts, found = cast(Any, ndimage).label(mask, connectivity)
     return parts, int(found)
-
-
-def euler(mask: Array) -> int:
-    """Vertices - edges + faces - cells of the complex whose vertices are the mask's voxels."""
-    pairs = [_both(mask, axis) for axis in range(3)]
-    faces = [_both(pairs[0], 1), _both(pairs[0], 2), _both(pairs[1], 2)]
-    cells = _both(faces[0], 2)
-    return (
-        int(mask.sum())
-        - sum(int(p.sum()) for p in pairs)
-        + sum(int(f.sum()) for f in faces)
-        - int(cells.sum())
-    )
-
-
-def _both(mask: Array, axis: int) -> Array:
-    """Where a voxel and its successor along an axis are both set."""
-    low = [slice(None)] * 3
-    high = [slice(None)] * 3
-    low[axis], high[axis] = slice(None, -1), slice(1, None)
-    return mask[tuple(low)] & mask[tuple(high)]
 
 
 def keep_largest(array: Array, id: int, count: int = 1) -> None:
@@ -73,12 +39,12 @@ def mend(array: Array, id: int, want: list[int]) -> None:
     """Give a tissue its stated Betti numbers by adding or dropping as few voxels as do, if that works."""
     keep_largest(array, id, want[0])
     found = ndimage.find_objects((array == id).astype(np.uint8))
-    if not found or betti(array[found[0]] == id) == want:
+    if not found or list(betti_numbers(array[found[0]] == id)) == want:
         return
     window = array[_grown(found[0], array.shape)]
     mask = window == id
     for candidate in _candidates(mask, window == 0, want):
-        if betti(candidate) == want:
+        if list(betti_numbers(candidate)) == want:
             window[mask & ~candidate] = 0
             window[candidate] = id
             return
@@ -87,12 +53,12 @@ def mend(array: Array, id: int, want: list[int]) -> None:
 def mend_union(array: Array, want: list[int]) -> None:
     """Close the pinholes between tissues that meet: each voxel added gets the label of its neighbours."""
     mask = array > 0
-    if betti(mask) == want:
+    if list(betti_numbers(mask)) == want:
         return
     box = _grown(ndimage.find_objects(mask.astype(np.uint8))[0], array.shape)
     window, mask = array[box], mask[box]
     for candidate in _candidates(mask, ~mask, want):
-        if betti(candidate) == want and candidate[mask].all():
+        if list(betti_numbers(candidate)) == want and candidate[mask].all():
             new = candidate & ~mask
             nearest = ndimage.distance_transform_edt(~mask, return_distances=False, return_indices=True)
             window[new] = window[tuple(np.asarray(nearest)[:, new])]
@@ -127,7 +93,7 @@ def _plugged(mask: Array, free: Array, want: list[int], most: int = 24) -> Array
     free = np.pad(free, 1)
     goal = want[0] - want[1] + want[2]
     for _ in range(most):
-        if euler(mask) >= goal:
+        if euler_number(mask) >= goal:
             break
         touched = sum(np.roll(mask, step, axis).astype(np.int8) for axis in range(3) for step in (-1, 1))
         for at in np.argwhere(free & ~mask & (np.asarray(touched) >= 2)):
@@ -135,7 +101,7 @@ def _plugged(mask: Array, free: Array, want: list[int], most: int = 24) -> Array
             before = mask[around]
             after = before.copy()
             after[1, 1, 1] = True
-            if euler(after) > euler(before):
+            if euler_number(after) > euler_number(before):
                 mask[tuple(at)] = True
                 break
         else:

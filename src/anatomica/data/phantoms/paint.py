@@ -36,8 +36,8 @@ def crop_centre(
 def raster(warp: Warp, anatomy: Anatomy, n: int, fields: Callable[[Cloud], Fields]) -> LabelMap:
     """The label map of an n^3 cube. Where fields overlap, the one that comes first has the voxel.
 
-    On the paper's grid and finer ones a voxel has the label of its centre. A coarser grid is by definition the
-    paper's grid resampled, so the same patient agrees at all resolutions, thin vessels too; the paper's
+    On the paper's grid and finer ones a voxel has the label of its centre. A coarser grid is by definition
+    the paper's grid resampled, so the same patient agrees at all resolutions, thin vessels too; the paper's
     voxels are looked at near surfaces only, elsewhere they all have the label of the coarse voxel.
     """
     table, voxel_mm = anatomy.table, anatomy.edge_mm / n
@@ -67,7 +67,7 @@ def _labels(cloud: Cloud, fields: Fields, table: LabelTable) -> Array:
 
 
 def _subpoints(grid: Array, at: tuple[Array, ...], factor: int) -> Array:
-    """Centres of the factor^3 parts of some voxels, (voxels, factor^3, 3); the warp is linear within a voxel."""
+    """Centres of the factor^3 parts of voxels, (voxels, factor^3, 3); within a voxel the warp is linear."""
     line = (np.arange(factor, dtype=np.float32) + 0.5) / factor - 0.5
     offsets = np.stack(np.meshgrid(line, line, line, indexing="ij"), -1).reshape(-1, 3)
     points = np.repeat(grid[at][:, None], len(offsets), axis=1)
