@@ -1,10 +1,17 @@
 """A preset small enough for tests, and label maps of nested ellipsoids to train it on."""
 
 import dataclasses
+from pathlib import Path
 
 import torch
 
-from anatomica.models.presets import PRESETS, AutoencoderConfig, FieldConfig, Preset, UNetConfig
+from anatomica.labels import anatomy
+from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.population import population_statistics
+from anatomica.models.presets import PRESETS, AutoencoderConfig, FieldConfig, UNetConfig
+from anatomica.models.unet import UNet
+from anatomica.models.zoo import save_model
 
 N = 16
 TINY = dataclasses.replace(
@@ -17,10 +24,6 @@ TINY = dataclasses.replace(
     train_autoencoder=dataclasses.replace(PRESETS["small"].train_autoencoder, points=512, batch=4, lr=5e-3),
     train_denoiser=dataclasses.replace(PRESETS["small"].train_denoiser, batch=4, copies=2),
 )
-
-
-def with_lr(config: Preset, lr: float) -> Preset:
-    return dataclasses.replace(config, train_autoencoder=dataclasses.replace(config.train_autoencoder, lr=lr))
 
 
 def ellipsoids(count: int, n: int = N, classes: int = 4, seed: int = 0) -> torch.Tensor:
@@ -36,3 +39,15 @@ def ellipsoids(count: int, n: int = N, classes: int = 4, seed: int = 0) -> torch
         for c in range(1, classes):
             m[distance < 1 - 0.28 * (c - 1)] = c
     return maps
+
+
+def save_tiny_model(folder: Path) -> Path:
+    """An untrained coronary model on disk: enough to load, sample and decode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        autoencoder = Autoencoder(4, TINY.autoencoder)
+        edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
+        scaler = LatentScaler(3).fit(torch.randn(8, 3, 4, 4, 4))
+    population = population_statistics(ellipsoids(4), anatomy("coronary").table, 12.8)
+    notes = {"preset": "small", "population": population}
+    return save_model(folder, "coronary", autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes)

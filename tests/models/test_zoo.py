@@ -10,25 +10,14 @@ import torch
 from anatomica.errors import AnatomicaError
 from anatomica.generate import generate
 from anatomica.labels import anatomy
-from anatomica.models.autoencoder import Autoencoder
-from anatomica.models.edm import EDM, LatentScaler
-from anatomica.models.population import label_moments, population_statistics
-from anatomica.models.unet import UNet
-from anatomica.models.zoo import load_model, save_model
-from tiny_prior import TINY, ellipsoids
+from anatomica.models.population import label_moments
+from anatomica.models.zoo import load_model
+from tiny_prior import save_tiny_model
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        autoencoder = Autoencoder(4, TINY.autoencoder)
-        edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
-    path = tmp_path_factory.mktemp("zoo") / "model"
-    scaler = LatentScaler(3).fit(torch.randn(8, 3, 4, 4, 4))
-    population = population_statistics(ellipsoids(4), anatomy("coronary").table, 12.8)
-    notes = {"preset": "small", "population": population}
-    return save_model(path, "coronary", autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes)
+    return save_tiny_model(tmp_path_factory.mktemp("zoo") / "model")
 
 
 def test_loading_gives_the_saved_model_in_half_precision(folder):
