@@ -1,97 +1,154 @@
-"""Generation: seeds in, label maps out. The library function behind `anatomica generate`."""
+"""Generation: seeds and a spec in, label maps with certificates out. Behind `anatomica generate`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anatomica.certify import Check, all_met, badness, certify
 from anatomica.errors import AnatomicaError
+from anatomica.frame import Frame
+from anatomica.labels import anatomy
+from anatomica.measure import measure_cube
 from anatomica.models.field import decode_labels
 from anatomica.models.zoo import Model
+from anatomica.resolve import Resolved, resolve
 from anatomica.sampler import Callback, sample
-from anatomica.volume import LabelMap, cube_affine
+from anatomica.solvers import Guidance
+from anatomica.spec import Spec
+from anatomica.volume import LabelMap, cube_affine, to_cube
 
 Decoder = Literal["field", "conv"]
+ANOTHER_SEED = 1_000_003
+"""Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One generated patient: its seed, its label map and the standardised latent it was decoded from."""
+    """One generated patient: its seed, its label map and the standardised latent it was decoded from.
+
+    `checks` say what was asked and achieved, `drawn` how many candidates it was chosen from, and
+    `drawn_seed` which seed the chosen one has.
+    """
 
     seed: int
     label_map: LabelMap
     latent: Float[Tensor, "c h w d"]
     seconds: float
+    checks: tuple[Check, ...] = ()
+    drawn: int = 1
+    drawn_seed: int = 0
+
+    @property
+    def met(self) -> bool:
+        return all_met(self.checks)
 
 
-def generate(
-    model: Model,
-    spec: Any = None,
-    *,
-    seeds: Sequence[int],
-    steps: int | None = None,
-    method: str | None = None,
-    decoder: Decoder = "field",
-    resolution: int | None = None,
-    batch: int = 8,
-    callback: Callback | None = None,
-) -> list[Sample]:
+def generate(model: Model, spec: Spec | None = None, *, seeds: Sequence[int], **how) -> list[Sample]:
     """Label maps of new patients, one a seed; the same seed gives the same patient in any batch.
 
-    >>> samples = generate(load_model("cardiac"), seeds=range(4))  # doctest: +SKIP
+    `how` is that of `generate_each`.
+
+    >>> samples = generate(load_model("cardiac"), task("right-ventricle"), seeds=range(4))  # doctest: +SKIP
     """
-    if spec is not None:
-        raise AnatomicaError("this version generates without constraints; leave the spec out")
-    return list(
-        generate_each(
-            model,
-            seeds=seeds,
-            steps=steps,
-            method=method,
-            decoder=decoder,
-            resolution=resolution,
-            batch=batch,
-            callback=callback,
-        )
-    )
+    return list(generate_each(model, spec, seeds=seeds, **how))
 
 
 def generate_each(
     model: Model,
+    spec: Spec | None = None,
     *,
     seeds: Sequence[int],
+    reference: LabelMap | None = None,
+    guidance: Guidance = Guidance(),
+    until_met: int = 1,
     steps: int | None = None,
     method: str | None = None,
     decoder: Decoder = "field",
     resolution: int | None = None,
     batch: int = 8,
     callback: Callback | None = None,
-    wrap: Callable[[Any], Any] = lambda denoiser: denoiser,
 ) -> Iterator[Sample]:
-    """`generate` as a stream, one batch at a time; `wrap` makes the denoiser that is sampled (guidance)."""
+    """`generate` as a stream, one batch at a time.
+
+    A spec's domains, and the targets it leaves to `Constraint.match`, come from `reference` (any label map of
+    the anatomy). With `until_met`, samples whose certificate fails are drawn again, up to that many times in
+    all, and the best is kept.
+    """
     if decoder == "conv" and resolution not in (None, model.n):
         raise AnatomicaError(
             f"the convolutional decoder writes {model.n}^3 voxels alone; use decoder 'field'"
         )
-    config = model.sampling
-    config = replace(config, steps=steps or config.steps, method=method or config.method)
+    resolved = () if spec is None else resolve_for(model, spec, reference)
     n = resolution or model.n
+    config = replace(
+        model.sampling, steps=steps or model.sampling.steps, method=method or model.sampling.method
+    )
+    denoiser = guidance.denoiser(model, resolved) if resolved else model.denoiser
     for start in range(0, len(seeds), max(1, batch)):
-        began = time.perf_counter()
         chosen = [int(s) for s in seeds[start : start + max(1, batch)]]
-        z = sample(
-            wrap(model.denoiser), model.latent_shape, chosen, config, device=model.device, callback=callback
+        best: dict[int, Sample] = {}
+        for turn in range(max(1, until_met)):
+            open_seeds = [s for s in chosen if s not in best or not best[s].met]
+            if not open_seeds:
+                break
+            began = time.perf_counter()
+            drawn = [s + turn * ANOTHER_SEED for s in open_seeds]
+            z = sample(denoiser, model.latent_shape, drawn, config, device=model.device, callback=callback)
+            if resolved:
+                z = guidance.finish(model, resolved, z)
+            maps = decode(model, z, n, decoder)
+            seconds = (time.perf_counter() - began) / len(drawn)
+            for seed, label_map, latent, used in zip(open_seeds, maps, z.cpu(), drawn, strict=True):
+                checks = certificate(label_map, spec, resolved)
+                spent = seconds + (best[seed].seconds if seed in best else 0.0)
+                new = Sample(seed, label_map, latent, spent, checks, turn + 1, used)
+                if seed not in best or badness(checks) < badness(best[seed].checks):
+                    best[seed] = new
+                else:
+                    best[seed] = replace(best[seed], seconds=spent, drawn=turn + 1)
+        yield from (best[s] for s in chosen)
+
+
+def resolve_for(model: Model, spec: Spec, reference: LabelMap | None = None) -> tuple[Resolved, ...]:
+    """A spec's constraints in the model's own frame, whose centre is 0 mm."""
+    if spec.anatomy != model.anatomy:
+        raise AnatomicaError(
+            f"spec {spec.name!r} is about {spec.anatomy} anatomy, the model is {model.anatomy}"
         )
-        maps = decode(model, z, n, decoder)
-        seconds = (time.perf_counter() - began) / len(chosen)
-        for seed, label_map, latent in zip(chosen, maps, z.cpu(), strict=True):
-            yield Sample(seed, label_map, latent, seconds)
+    frame = Frame.model(anatomy(model.anatomy), model.n)
+    cube = None
+    if reference is not None:
+        array = to_cube(reference, frame.anatomy, model.n).array
+        cube = LabelMap(array, frame.affine, reference.table)
+    resolved = resolve(spec, frame, cube)
+    if not any(bool(r.domains.valid.any()) for r in resolved):
+        reasons = "; ".join(f"{r.constraint.name}: {r.domains.reasons[0]}" for r in resolved)
+        raise AnatomicaError(f"the reference has no valid domain for {spec.name!r} ({reasons})")
+    free = [r.constraint.name for r in resolved if not _has_target(r)]
+    if free:
+        raise AnatomicaError(
+            f"constraint {free[0]!r} has no target: give a number, or a reference (--like FILE) to match"
+        )
+    return resolved
+
+
+def _has_target(r: Resolved) -> bool:
+    w = r.wanted
+    return any(x is not None for x in (w.mass, w.centroid, w.shape, w.betti))
+
+
+def certificate(label_map: LabelMap, spec: Spec | None, resolved: Sequence[Resolved]) -> tuple[Check, ...]:
+    """The checks of a finished label map, measured hard at its own resolution."""
+    if spec is None:
+        return ()
+    return certify(measure_cube(label_map, spec, tuple(resolved)), resolved)
 
 
 @torch.no_grad()

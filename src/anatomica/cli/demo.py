@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for label maps, measurements and pictures.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for label maps and pictures.")] = Path("demo"),
 ) -> None:
     """Draw a phantom of each anatomy, measure it by one of the paper's tasks, and show the results."""
     import json
@@ -41,7 +41,8 @@ def demo(
             label_map = phantom(kind, seed=0, n=128).label_map
             save(label_map, folder / f"{kind}.nii.gz")
             result = measure(label_map, task(name))
-            (folder / "measurement.json").write_text(json.dumps(to_dict(result), indent=1) + "\n", encoding="utf-8")
+            text = json.dumps(to_dict(result), indent=1) + "\n"
+            (folder / "measurement.json").write_text(text, encoding="utf-8")
             measurement_picture(result, folder / "measurement.png")
         console.print(measurement_table(result))
     console.print(f"Label maps (open them in 3D Slicer), JSON and pictures are in {out}/")
