@@ -15,7 +15,8 @@ Parts = list[Part]
 
 def canal_y_mm(level: Level) -> float:
     """y of the canal's centre behind the body's centre."""
-    return -level.depth_mm / 2 - 0.5 - level.canal_depth_mm / 2
+    # It reaches a little into the body, whose hind wall it hollows.
+    return -level.depth_mm / 2 + 0.9 - level.canal_depth_mm / 2
 
 
 def joint_below(upper: Level, lower: Level) -> tuple[Array, Array, float, float]:
@@ -52,7 +53,7 @@ def vertebra(level: Level, wedge: float, above: list[Facet], below: list[Facet])
     if level.region == "atlas":
         # The atlas has no body; its ring holds the dens of C2 as well as the cord.
         return Vertebra(tuple(parts), (10.3, 15.3, -8.8), (*above, *below))
-    body = Body(level.width_mm, level.depth_mm, level.height_mm, wedge, 0.20)
+    body = Body(level.width_mm, level.depth_mm, level.height_mm, wedge, 0.08)
     return Vertebra((*parts, body), canal, (*above, *below))
 
 

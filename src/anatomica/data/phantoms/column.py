@@ -82,7 +82,8 @@ def _sizes(rng: np.random.Generator, pathology: str | None) -> tuple[tuple[Level
                 slope_deg=float(mean.slope_deg * slope[i]),
             )
         )
-    return tuple(levels), {"stature": stature}
+    discs = [x.disc_mm for x in levels[INDEX["T1"] : INDEX["T12"]]]
+    return tuple(levels), {"stature": stature, "mean_thoracic_disc_mm": float(np.mean(discs))}
 
 
 def _curve(

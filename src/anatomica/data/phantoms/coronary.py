@@ -10,8 +10,11 @@ import numpy as np
 
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.artery import ANGLES, EDGE_MM, ROWS, Vessel, grow, sheet, soft_max
+from anatomica.data.phantoms.normals import CORONARY as PUBLISHED
 from anatomica.labels import anatomy
 from anatomica.volume import LabelMap, cube_affine
+
+__all__ = ["PATHOLOGIES", "PUBLISHED", "build"]
 
 PATHOLOGIES: dict[str, float] = {
     "severe-stenosis": 0.12,

@@ -18,9 +18,12 @@ from anatomica.data.phantoms.bones import canal_y_mm
 from anatomica.data.phantoms.column import Column, grow
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX
+from anatomica.data.phantoms.normals import SPINAL as PUBLISHED
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.labels import ANATOMIES
 from anatomica.volume import LabelMap, cube_affine
+
+__all__ = ["PATHOLOGIES", "PUBLISHED", "build"]
 
 PATHOLOGIES: dict[str, float] = {
     "scoliosis": 0.08,

@@ -112,7 +112,7 @@ class Body:
         level = np.minimum(tall / half, 1)
         side = (ring / (0.87 + 0.13 * level * level) - 1) * (0.45 * min(self.width_mm, self.depth_mm))
         # Endplates are hollow: discs bulge into them.
-        end = tall - half + 0.07 * self.height_mm * np.maximum(1 - ring * ring, 0)
+        end = tall - half + 0.055 * self.height_mm * np.maximum(1 - ring * ring, 0)
         return smooth_intersection(side, end, 2.0)
 
 
