@@ -79,8 +79,7 @@ class Voids {
 
   // The step that leads on from the cube where this one led: out through the square paired with that cube.
   static Step next(const Gradient<Real>& gradient, const Step& through) {
-    const Field<Real>& field = gradient.field;
-    const auto& step = field.grid.step;
+    const auto& step = gradient.field.grid.step;
     const int a = kSquareSides[through.square][0], b = kSquareSides[through.square][1];
     const int axis = 3 - a / 2 - b / 2;
     // The cube as seen from the square's owner. Bit 2 - axis of a cube's number says whether it lies up that
@@ -88,19 +87,20 @@ class Voids {
     const int bit_a = 4 >> a / 2, bit_b = 4 >> b / 2, bit_normal = 4 >> axis;
     int cube = (a % 2 ? bit_a : 0) | (b % 2 ? bit_b : 0) | (through.above ? bit_normal : 0);
     Voxel owner = through.owner;
-    if (square_of_cube(gradient.lower_star(owner), cube) == kAbsent) {
-      // The square's owner is not the cube's: that is the latest of the four corners away from the square.
+    int square = square_of_cube(gradient.lower_star(owner), cube);
+    if (square == kAbsent) {
+      // The square's owner is not the cube's: that is one of the four corners away from the square, the one
+      // whose lower star has the cube.
       const Voxel far = owner + step[2 * axis + through.above];
       const Voxel corners[4] = {far, far + step[a], far + step[b], far + step[a] + step[b]};
       const int numbers[4] = {cube ^ bit_normal, cube ^ bit_normal ^ bit_a, cube ^ bit_normal ^ bit_b,
                               cube ^ bit_normal ^ bit_a ^ bit_b};
-      int latest = 0;
-      for (int corner = 1; corner < 4; ++corner)
-        if (field.before(corners[latest], corners[corner])) latest = corner;
-      owner = corners[latest];
-      cube = numbers[latest];
+      int corner = 0;
+      while ((square = square_of_cube(gradient.lower_star(corners[corner]), numbers[corner])) == kAbsent)
+        ++corner;
+      owner = corners[corner];
+      cube = numbers[corner];
     }
-    const int square = square_of_cube(gradient.lower_star(owner), cube);
     const int out_axis = 3 - kSquareSides[square][0] / 2 - kSquareSides[square][1] / 2;
     return {owner, square, cube >> (2 - out_axis) & 1 ? 0 : 1};
   }
