@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
 from anatomica.models.field import Field
-from anatomica.models.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample
+from anatomica.models.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample, group_norm
 from anatomica.models.presets import AutoencoderConfig
 
 
@@ -43,9 +43,9 @@ class Encoder(nn.Module):
             if level:
                 layers.append(Downsample(c, channels))
                 c = channels
-            layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
+            layers += [ResBlock(c, c) for _ in range(config.res_blocks[level])]
         self.body = nn.Sequential(*layers)
-        self.norm = ChannelNorm(last)
+        self.norm = group_norm(last)
         self.out = Conv3d(last, 2 * config.latent_channels, 3, padding=1)
         self.classes = classes
 
@@ -104,8 +104,14 @@ class ConvDecoder(nn.Module):
         if config.stem == 1:
             self.head: nn.Module = Conv3d(first, classes, 3, padding=1)
         else:
-            # The stem's mirror: each coarse voxel writes the logits of its patch.
-            self.head = nn.Sequential(Conv3d(first, classes * config.stem**3, 1), _Unfold(config.stem))
+            # The stem's mirror: each coarse voxel writes the logits of its patch. They are more than the level
+            # has channels, hence the wider hidden layer.
+            self.head = nn.Sequential(
+                Conv3d(first, config.head, 1),
+                nn.SiLU(),
+                Conv3d(config.head, classes * config.stem**3, 1),
+                _Unfold(config.stem),
+            )
 
     def forward(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b C n n n"]:
         return self.head(self.body(z))

@@ -43,11 +43,11 @@ def group_norm(channels: int) -> nn.GroupNorm:
 
 
 class ChannelNorm(nn.LayerNorm):
-    """LayerNorm over the channels of each voxel, the autoencoder's norm.
+    """LayerNorm over the channels of each voxel, the norm of the convolutional decoder.
 
-    GroupNorm's statistics run over the whole volume, mostly background: tissue comes out as outliers, and a
-    small tissue's features depend on how much of all else there is. Voxel by voxel, training is faster, and
-    the decoder stays local: what it writes here depends on the latent near here alone.
+    GroupNorm's statistics run over the whole volume, mostly background: in the decoder a small tissue's
+    features then depend on how much of all else there is. Voxel by voxel it trained faster (in the encoder it
+    was the other way round), and the decoder stays local: what it writes depends on the latent nearby alone.
     """
 
     def forward(self, input: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b c h w d"]:
