@@ -10,7 +10,4 @@ import anatomica
 matplotlib.use("Agg")
 # The command line is left out: typer hands its callbacks a context of a private class of its own.
 _CHECKED = [f"anatomica.{m.name}" for m in pkgutil.iter_modules(anatomica.__path__) if m.name != "cli"]
-install_import_hook(
-    [name for name in _CHECKED if name not in ("anatomica.errors", "anatomica.labels")],
-    "typecheck.typechecked",
-)
+install_import_hook(_CHECKED, "typecheck.typechecked")

@@ -8,7 +8,7 @@ from anatomica import nifti
 from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.labels import ANATOMIES
-from anatomica.measure import domain_dict, measure, to_dict
+from anatomica.measurement import domain_dict, measure, to_dict
 from anatomica.resolve import resolve
 from anatomica.spec_yaml import parse_spec
 from anatomica.tasks import task

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from anatomica.frame import Frame
-from anatomica.measure import Measured, Measurement
+from anatomica.measurement import Measured, Measurement
 from anatomica.moments import normalise
 from anatomica.potentials import betti_of
 from anatomica.resolve import Resolved

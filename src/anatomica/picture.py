@@ -15,7 +15,7 @@ from torch import Tensor
 
 from anatomica.domains.domain import Domains
 from anatomica.frame import Frame
-from anatomica.measure import Measurement
+from anatomica.measurement import Measurement
 from anatomica.moments import Moments
 from anatomica.render import Camera, Picture, mid_slices, render
 from anatomica.volume import LabelMap, bounding_box

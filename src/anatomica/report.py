@@ -21,9 +21,9 @@ from rich.table import Table
 from anatomica import __version__
 from anatomica.certify import Check
 from anatomica.frame import Frame
-from anatomica.generate import Sample
+from anatomica.generation import Sample
 from anatomica.labels import anatomy
-from anatomica.measure import measure_cube
+from anatomica.measurement import measure_cube
 from anatomica.models.zoo import Model
 from anatomica.moments import Moments
 from anatomica.picture import (

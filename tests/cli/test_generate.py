@@ -5,7 +5,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from anatomica.cli import app
-from anatomica.generate import generate
+from anatomica.generation import generate
 from anatomica.models.zoo import load_model
 from anatomica.train import Options, train_autoencoder, train_denoiser
 from anatomica.training.budget import Budget

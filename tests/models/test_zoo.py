@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from anatomica.errors import AnatomicaError
-from anatomica.generate import generate
+from anatomica.generation import generate
 from anatomica.labels import anatomy
 from anatomica.models.population import label_moments
 from anatomica.models.zoo import load_model

@@ -29,7 +29,7 @@ def demo(
 
     from anatomica.cli.measure import measurement_table
     from anatomica.data.phantoms import phantom
-    from anatomica.measure import measure, to_dict
+    from anatomica.measurement import measure, to_dict
     from anatomica.nifti import save
     from anatomica.picture import measurement_picture
     from anatomica.tasks import task

@@ -12,7 +12,7 @@ import typer
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
-    from anatomica.generate import Sample
+    from anatomica.generation import Sample
     from anatomica.models.zoo import Model
 
 
@@ -109,7 +109,7 @@ def run(console, out: Path, arguments: dict[str, Any], spec, anatomy, model, bat
     """Generate as the arguments say, save each sample as it is finished, then write the report."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from anatomica.generate import generate_each, resolve_for
+    from anatomica.generation import generate_each, resolve_for
     from anatomica.models.zoo import load_model
     from anatomica.nifti import save
     from anatomica.report import recipe as make_recipe

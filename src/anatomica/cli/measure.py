@@ -12,7 +12,7 @@ from anatomica.errors import AnatomicaError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anatomica.measure import Measurement
+    from anatomica.measurement import Measurement
     from anatomica.spec import Spec
 
 
@@ -48,7 +48,7 @@ def measure_command(
     from rich.console import Console
 
     from anatomica.labels import anatomy as named
-    from anatomica.measure import measure, to_dict
+    from anatomica.measurement import measure, to_dict
     from anatomica.nifti import load
     from anatomica.picture import measurement_picture
 
@@ -95,7 +95,7 @@ def measurement_table(result: Measurement) -> Table:
     """Requested structures and what was measured, in mL and mm."""
     from rich.table import Table
 
-    from anatomica.measure import domain_dict
+    from anatomica.measurement import domain_dict
 
     table = Table(title=f"{result.spec.name} ({result.frame.anatomy.name})")
     for name, side in (

@@ -14,7 +14,7 @@ from jaxtyping import Float, UInt8
 from scipy import stats
 from torch import Tensor
 
-from anatomica.generate import decode
+from anatomica.generation import decode
 from anatomica.labels import LabelTable
 from anatomica.models.population import label_moments
 from anatomica.models.presets import SamplingConfig

@@ -15,7 +15,7 @@ from anatomica.certify import Check, all_met, badness, certify
 from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
-from anatomica.measure import measure_cube
+from anatomica.measurement import measure_cube
 from anatomica.models.field import decode_labels
 from anatomica.models.zoo import Model
 from anatomica.resolve import Resolved, resolve
