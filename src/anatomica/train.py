@@ -95,7 +95,7 @@ def train_autoencoder(
             return ""
         copy = Autoencoder(classes, config.autoencoder).to(team.device)
         copy.load_state_dict(ema.state)
-        return reconstruction(copy, held_out[:8], about.table).summary()
+        return reconstruction(copy, held_out[:4], about.table).summary()
 
     describe = _describe("autoencoder", about, config, training, budget, options) | {"maps": len(labels)}
     ema = _loop(objective, model, batch, run, training, budget, options, team, describe, validate)

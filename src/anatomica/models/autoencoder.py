@@ -104,7 +104,7 @@ class ConvDecoder(nn.Module):
         if config.stem == 1:
             self.head: nn.Module = Conv3d(first, classes, 3, padding=1)
         else:
-            # The stem's mirror: each coarse voxel writes the logits of its patch. They are more than the level
+            # The stem's mirror: each coarse voxel writes its patch's logits. They are more than the level
             # has channels, hence the wider hidden layer.
             self.head = nn.Sequential(
                 Conv3d(first, config.head, 1),
