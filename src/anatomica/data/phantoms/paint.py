@@ -24,7 +24,8 @@ def crop_centre(
     at depth d vouches for tissue d mm further on.
     """
     scout = warp.centred_at(np.zeros(3))
-    cloud = Cloud.of(scout.grid(edge_mm, SCOUT_GRID), edge_mm / SCOUT_GRID)
+    # The shapes are asked to be as fine as on the paper's grid; only the points are coarse.
+    cloud = Cloud.of(scout.grid(edge_mm, SCOUT_GRID), edge_mm / PAPER_GRID)
     parts = fields(cloud)
     depth = -np.minimum.reduce([cloud.to_grid(parts[name]) for name in names])
     inside = np.argwhere(depth > 0)
