@@ -122,11 +122,11 @@ def _draw(column: Column, warp: Warp, n: int) -> Array:
         second[box] = np.where(closer, best[box], np.minimum(second[box], field))
         best[box][closer] = field[closer]
         owner[box][closer] = i + 1
-    gap = GAP_MM * np.clip(joint / 1.5, 0, 1)
+    gap = GAP_MM * np.clip(joint / 0.6, 0, 1)
     array = np.where((best < 0) & (second - best >= gap), owner, np.uint8(0))
     crumb = CRUMB_ML * 1000 / (FRAME.edge_mm / n) ** 3
     _sweep(array, crumb)
-    compose(array, best, owner, joint < 2.0)
+    compose(array, best, owner, joint < 0.8)
     return array
 
 
