@@ -104,10 +104,14 @@ class ConvDecoder(nn.Module):
         if config.stem == 1:
             self.head: nn.Module = Conv3d(first, classes, 3, padding=1)
         else:
-            # The stem's mirror: each coarse voxel writes its patch's logits. They are more than the level
-            # has channels, hence the wider hidden layer.
+            # The stem's mirror: each coarse voxel writes its patch's logits. They are more than the level has
+            # channels, so a pointwise network stands between, of the field's kind; it costs little here.
             self.head = nn.Sequential(
                 Conv3d(first, config.head, 1),
+                ChannelNorm(config.head),
+                nn.SiLU(),
+                Conv3d(config.head, config.head, 1),
+                ChannelNorm(config.head),
                 nn.SiLU(),
                 Conv3d(config.head, classes * config.stem**3, 1),
                 _Unfold(config.stem),

@@ -26,7 +26,7 @@ class AutoencoderConfig:
 
     `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
     finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
-    nine tenths of the cost; `head` is the width of the last hidden layer there. The factor between voxels and
+    nine tenths of the cost; `head` is the width of the pointwise layers that write patches. The factor between voxels and
     latents is stem * 2^(levels - 1).
     """
 
@@ -141,7 +141,7 @@ PRESETS: dict[str, Preset] = {
         EDMConfig(),
         SamplingConfig(method="multistep", steps=25, rho=7.0),
         TrainingConfig(
-            lr=5e-3, batch=2, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=8192, augment=0.5
+            lr=1e-2, batch=2, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=8192, augment=0.5
         ),
         TrainingConfig(
             lr=1e-3, batch=16, epochs=40, schedule="cosine", warmup=0.05, ema=0.999, augment=1.0, copies=4
