@@ -105,7 +105,7 @@ def test_wrong_data_is_named(tmp_path):
         fit(tmp_path, 1, maps=ellipsoids(1) + torch.tensor(3, dtype=torch.uint8))
 
 
-DDP = """
+JOB = """
 import sys, torch
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
@@ -113,14 +113,31 @@ from tiny_prior import TINY, ellipsoids
 from anatomica.train import Options, train_autoencoder
 from anatomica.training.budget import Budget
 torch.set_num_threads(1)
-train_autoencoder(ellipsoids(8), Path(sys.argv[2]), "coronary", TINY, Budget(steps=4), Options(quiet=True))
+options = Options(quiet=True, checkpoint_minutes=0.0)
+train_autoencoder(ellipsoids(8), Path(sys.argv[2]), "coronary", TINY, Budget(steps=int(sys.argv[3])), options)
 """
+
+
+@pytest.mark.slow
+def test_resuming_after_kill_9_gives_the_unbroken_curve(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    run = tmp_path / "killed"
+    job = subprocess.Popen([sys.executable, str(script), str(Path(__file__).parent), str(run), "60"])
+    while len(losses(run)) < 5:
+        time.sleep(0.05)
+    job.kill()
+    job.wait()
+    assert len(losses(run)) < 60
+    fit(run, 60, dataclasses.replace(QUIET, resume=True))
+    fit(tmp_path / "whole", 60)
+    torch.testing.assert_close(losses(run), losses(tmp_path / "whole"), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow
 def test_two_processes_have_the_loss_curve_of_one_with_the_double_batch(tmp_path):
     script = tmp_path / "job.py"
-    script.write_text(DDP)
+    script.write_text(JOB)
     here = str(Path(__file__).parent)
     command = [
         sys.executable,
@@ -131,8 +148,8 @@ def test_two_processes_have_the_loss_curve_of_one_with_the_double_batch(tmp_path
         "--master-port",
         "29617",
     ]
-    subprocess.run([*command, str(script), here, str(tmp_path / "two")], check=True, timeout=300)
-    subprocess.run([sys.executable, str(script), here, str(tmp_path / "one")], check=True, timeout=300)
+    subprocess.run([*command, str(script), here, str(tmp_path / "two"), "4"], check=True, timeout=300)
+    subprocess.run([sys.executable, str(script), here, str(tmp_path / "one"), "4"], check=True, timeout=300)
     torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-4, atol=1e-5)
 
 

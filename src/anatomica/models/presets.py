@@ -26,8 +26,8 @@ class AutoencoderConfig:
 
     `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
     finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
-    nine tenths of the cost; `head` is the width of the pointwise layers that write patches. The factor between voxels and
-    latents is stem * 2^(levels - 1).
+    nine tenths of the cost; `head` is the width of the pointwise layers that write them. The factor between
+    voxels and latents is stem * 2^(levels - 1).
     """
 
     n: int = 128
