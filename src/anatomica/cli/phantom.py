@@ -150,7 +150,7 @@ def _picture(made: Phantom):
         "coronary": (Camera(35, 15, 1.0), ("Ve",)),
     }
     camera, ghost = views[made.truth.anatomy]
-    return render(made.label_map, camera, 240, ghost=ghost).image
+    return render(made.label_map, camera, 200, ghost=ghost).image
 
 
 def _title(made: Phantom) -> str:

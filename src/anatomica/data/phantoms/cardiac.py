@@ -95,7 +95,7 @@ def build(seed: int, n: int, pathology: str | None) -> Phantom:
     rng = np.random.default_rng([_SALT, seed])
     pathology = draw_pathology(rng, PATHOLOGIES, pathology)
     heart = draw(rng, pathology)
-    warp = random_warp(rng, 4.0, [(72.0, 5.0), (36.0, 1.8)])
+    warp = random_warp(rng, 5.5, [(72.0, 6.5), (36.0, 2.1)])
     frame = ANATOMIES["cardiac"]
     vessels = _vessels(heart)
     centre = crop_centre(

@@ -72,7 +72,7 @@ class Heart:
     @property
     def cavity(self) -> Array:
         """Semi-axes of the LV cavity's ellipsoid in the heart's frame."""
-        return self.size * self.lv * np.array([56.5 * self.lv_length, 25.6, 27.0])
+        return self.size * self.lv * np.array([56.5 * self.lv_length, 25.0, 26.4])
 
     @property
     def lv_centre(self) -> Array:
@@ -127,7 +127,7 @@ def left_ventricle(heart: Heart, cloud: Cloud) -> tuple[Array, Array, Array]:
     """Fields of the cavity, the epicardium (cavity and wall) and the myocardium, a cup open at the base."""
     semi, centre = heart.cavity, heart.lv_centre
     base = sh.half_space(cloud.points, heart.at(0, 0, 0), -APEX)
-    inner = sh.union(cloud, [sh.ellipsoid(centre, semi, FRAME)])
+    inner = _bullet(cloud, centre, semi)
     cavity = np.maximum(inner, base)
     # The outflow tract leaves through the cup's opening, beside the mitral valve.
     root = heart.aortic
@@ -137,12 +137,18 @@ def left_ventricle(heart: Heart, cloud: Cloud) -> tuple[Array, Array, Array]:
     cavity = sh.smooth_union(cavity, tract, 3.0)
     wall = np.array([0.9 * heart.wall_mm, (heart.wall_mm + heart.septum_mm) / 2, heart.wall_mm])
     shift = (heart.septum_mm - heart.wall_mm) / 2 * SEPTAL
-    outer = sh.union(cloud, [sh.ellipsoid(centre + shift, semi + wall, FRAME)])
+    outer = _bullet(cloud, centre + shift, semi, wall)
     rim = sh.half_space(cloud.points, heart.at(0.8, 0, 0), -APEX)
     # A wall thinner than a voxel's diagonal would be pierced by the raster.
     cavity = np.where(rim < 0, np.maximum(cavity, outer + WALL_VOXELS * cloud.voxel_mm), cavity)
     epicardium = sh.smooth_intersection(outer, rim, 2.0)
     return cavity, epicardium, np.maximum(epicardium, -cavity)
+
+
+def _bullet(cloud: Cloud, centre: Array, semi: Array, wall: Array | float = 0.0) -> Array:
+    """An ellipsoid drawn out to a blunt apex; `wall` is added to its semi-axes."""
+    tip = sh.ellipsoid(centre + 0.50 * semi[0] * APEX, semi * [0.58, 0.66, 0.66] + wall, FRAME)
+    return sh.union(cloud, [sh.ellipsoid(centre, semi * [0.97, 1, 1] + wall, FRAME), tip], 8.0)
 
 
 def right_ventricle(heart: Heart, cloud: Cloud, epicardium: Array, aorta: Array) -> Array:
@@ -151,9 +157,9 @@ def right_ventricle(heart: Heart, cloud: Cloud, epicardium: Array, aorta: Array)
     k, out = heart.size * heart.rv, ((heart.rv - 1) * 14 + (heart.lv - 1) * 18) * SEPTAL
     bulge = heart.rv_bulge
     body = [
-        sh.ellipsoid(heart.at(31, 31, 6) + out, k * np.array([45.5, 34.5 * bulge, 39.5]), FRAME),
-        sh.ellipsoid(heart.at(18, 44, 11) + out, k * np.array([26, 25 * bulge, 31]), FRAME),
-        sh.ellipsoid(heart.at(54, 20, 11) + 0.6 * out, k * np.array([22, 22 * bulge, 24]), FRAME),
+        sh.ellipsoid(heart.at(19, 41, 8) + out, k * np.array([32, 30 * bulge, 37]), FRAME),
+        sh.ellipsoid(heart.at(37, 31, 7) + 0.9 * out, k * np.array([36, 30.5 * bulge, 36]), FRAME),
+        sh.ellipsoid(heart.at(60, 15, 9) + 0.5 * out, k * np.array([23, 20 * bulge, 21]), FRAME),
     ]
     field = sh.union(cloud, body, 10.0)
     # Everything of the body lies on the valve's apical side.
