@@ -2,8 +2,10 @@
 
 import torch
 
+from anatomica.labels import anatomy
 from anatomica.models.autoencoder import Autoencoder, Posterior, one_hot
 from anatomica.models.presets import AutoencoderConfig
+from anatomica.training.evaluate import reconstruction
 from anatomica.training.losses import dice_cross_entropy, hard_dice
 from tiny_prior import TINY, ellipsoids
 
@@ -60,3 +62,13 @@ def test_hard_dice():
     scores = hard_dice(a, b, 4)
     torch.testing.assert_close(scores[:3], torch.tensor([1.0, 2 / 3, 2 / 3]))
     assert scores[3].isnan()
+
+
+def test_a_model_that_says_background_everywhere_is_still_summed_up():
+    model = Autoencoder(4, TINY.autoencoder)
+    for layer in (model.conv_decoder.head[-2], model.field.mlp[-1]):
+        torch.nn.init.zeros_(layer.weight)
+        layer.bias.data = torch.nn.functional.one_hot(torch.arange(len(layer.bias)) % 4, 4)[:, 0].float()
+    result = reconstruction(model, ellipsoids(2), anatomy("coronary").table)
+    assert result.field == [0.0, 0.0, 0.0]
+    assert "agreement Dice 0.0000" in result.summary()

@@ -30,11 +30,9 @@ class Reconstruction:
             values = getattr(self, name)
             if values is None:
                 continue
-            mean, worst = (
-                _mean(values),
-                min((v, n) for v, n in zip(values, self.names, strict=True) if v == v),
-            )
-            parts.append(f"{name} Dice {mean:.4f} (worst {worst[1]} {worst[0]:.3f})")
+            found = [(v, n) for v, n in zip(values, self.names, strict=True) if v == v]
+            worst = f" (worst {min(found)[1]} {min(found)[0]:.3f})" if found else ""
+            parts.append(f"{name} Dice {_mean(values):.4f}{worst}")
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
