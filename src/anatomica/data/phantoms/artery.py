@@ -116,7 +116,10 @@ def grow(rng: np.random.Generator, pathology: str | None) -> Vessel:
         bump = _plaque(rng, pathology)
         wall = wall + bump
         # Glagov: part of a plaque is made up for by the outer border growing.
-        outward = rng.uniform(0.1, 0.5) if pathology != "positive-remodelling" else rng.uniform(0.85, 1.1)
+        low, high = {"positive-remodelling": (0.85, 1.1), "severe-stenosis": (0.0, 0.2)}.get(
+            pathology or "", (0.1, 0.5)
+        )
+        outward = rng.uniform(low, high)
         outer = outer + outward * bump
     branch = _branch(rng, axis, outer - wall, outer) if rng.random() < 0.3 else None
     deposits = _deposits(rng, pathology, axis, outer, wall, branch)
@@ -157,12 +160,12 @@ def _plaque(rng: np.random.Generator, pathology: str | None) -> np.ndarray:
     """Extra wall of one eccentric plaque, (ROWS, ANGLES) mm."""
     angle, z_mm = sheet()
     severe = pathology == "severe-stenosis"
-    height = rng.uniform(1.0, 1.4) if severe else rng.uniform(0.25, 0.85)
+    height = rng.uniform(1.4, 1.8) if severe else rng.uniform(0.25, 0.85)
     width = rng.uniform(1.4, 2.4) if severe else rng.uniform(1.4, 3.2)
     z0 = rng.uniform(-3.0, 3.0) if severe else rng.uniform(-4.5, 4.5)
     shift = _turn(angle - rng.uniform(-np.pi, np.pi) - rng.uniform(-0.15, 0.15) * z_mm)
     side = np.exp(rng.uniform(0.8, 1.8) * (np.cos(shift) - 1))
-    all_round = rng.uniform(0.45, 0.75) if severe else rng.uniform(0.15, 0.45)
+    all_round = rng.uniform(0.6, 0.85) if severe else rng.uniform(0.15, 0.45)
     profile = np.exp(-(np.abs((z_mm - z0) / width) ** rng.uniform(1.8, 3.0)))
     return height * profile * (all_round + (1 - all_round) * side) * (1 + 0.12 * _relief(rng, 3, 4))
 
