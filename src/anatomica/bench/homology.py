@@ -156,6 +156,7 @@ def _print(result: dict) -> None:
     for row in result["rows"]:
         table.add_row(*(cell(row) for _, cell in COLUMNS))
     console = Console()
+    console.width = max(console.width, 130)  # a narrow terminal may wrap, but no number is cut
     console.print(table)
     for n, extra in result["extra_memory_mb"].items():
         console.print(f"extra memory at {n}^3: {extra} MB")
