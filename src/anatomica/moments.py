@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -42,27 +44,29 @@ class Decomposition:
 def local_moments(S: Float[Tensor, "*k a e g"]) -> Moments:
     """Moments in the domain's own frame: mean of S, and coordinates in [0, 1] of the template grid.
 
-    S is read once: its last axis is contracted with (1, z, z^2) and all ten moments follow from that small
-    array. Coordinates are taken about the centre so that E[r r] - p p loses no digits, and an empty
-    substructure has its centroid there.
+    S is read once: its last axis is contracted with (1, z, z^2), then the small remainder with (1, y, y^2)
+    and (1, x, x^2), which leaves M[i, j, k] = mean of x^i y^j z^k S. Coordinates are taken about the centre,
+    so that E[r r] - p p loses no digits, and an empty substructure has its centroid there.
     """
-    x, y, z = (((torch.arange(n, device=S.device, dtype=S.dtype) + 0.5) / n - 0.5) for n in S.shape[-3:])
-    powers = torch.stack([torch.ones_like(z), z, z**2], dim=-1)
-    profile = S @ powers / (len(x) * len(y) * len(z))
-    P0, P1, P2 = profile.unbind(-1)
-    rows, columns, depth = P0.sum(-1), P0.sum(-2), P1.sum(-2)
-    mass = rows.sum(-1)
-    first = torch.stack([rows @ x, columns @ y, P1.sum((-2, -1))], dim=-1)
-    xy = ((P0 @ y) * x).sum(-1)
-    xz = (P1.sum(-1) * x).sum(-1)
-    yz = (depth * y).sum(-1)
-    second = torch.stack(
-        [rows @ x**2, xy, xz, xy, columns @ y**2, yz, xz, yz, P2.sum((-2, -1))], dim=-1
-    ).unflatten(-1, (3, 3))
+    along_x, along_y, along_z = (_powers(n, S) for n in S.shape[-3:])
+    M = F.linear(S, along_z)
+    M = along_x @ (along_y @ M).flatten(-2) / math.prod(S.shape[-3:])
+    M = M.unflatten(-1, (3, 3))
+    mass = M[..., 0, 0, 0]
+    first = torch.stack([M[..., 1, 0, 0], M[..., 0, 1, 0], M[..., 0, 0, 1]], dim=-1)
+    xy, xz, yz = M[..., 1, 1, 0], M[..., 1, 0, 1], M[..., 0, 1, 1]
+    xx, yy, zz = M[..., 2, 0, 0], M[..., 0, 2, 0], M[..., 0, 0, 2]
+    second = torch.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], dim=-1).unflatten(-1, (3, 3))
     safe = mass.clamp_min(EPSILON)[..., None]
     p = first / safe
     covariance = second / safe[..., None] - p[..., :, None] * p[..., None, :]
     return Moments(mass, p + 0.5, covariance)
+
+
+def _powers(n: int, like: Tensor) -> Float[Tensor, "3 n"]:
+    """(1, r, r^2) at n cell centres of [-1/2, 1/2]."""
+    r = (torch.arange(n, device=like.device, dtype=like.dtype) + 0.5) / n - 0.5
+    return torch.stack([torch.ones_like(r), r, r**2])
 
 
 def global_moments(local: Moments, domains: Domains) -> Moments:
