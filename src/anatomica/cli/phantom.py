@@ -159,6 +159,12 @@ def _title(made: Phantom) -> str:
 
 
 def _sheet(images: list, titles: list[str], path: Path) -> None:
+    """Write a contact sheet; shaded labels need no more than 256 colours, and so a third of the bytes."""
+    from PIL import Image
+
     from anatomica.render import contact_sheet
 
     contact_sheet(images, path, titles, columns=min(4, len(images)))
+    with Image.open(path) as sheet:
+        small = sheet.convert("RGB").quantize(256)
+    small.save(path, optimize=True)
