@@ -56,7 +56,7 @@ def autoencoder(
     lr: Lr = None,
     batch: BatchSize = None,
     full_grid: Annotated[
-        bool, typer.Option("--full-grid", help="Train the field on every voxel instead of drawn points.")
+        bool, typer.Option("--full-grid", help="Train on every voxel instead of drawn points.")
     ] = False,
     seed: Seed = 0,
     resume: Resume = False,

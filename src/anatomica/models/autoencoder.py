@@ -101,38 +101,40 @@ class ConvDecoder(nn.Module):
                 c = config.channels[level]
             layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
         self.body = nn.Sequential(*layers, ChannelNorm(first), nn.SiLU())
-        if config.stem == 1:
-            self.head: nn.Module = Conv3d(first, classes, 3, padding=1)
-        else:
-            # The stem's mirror: each coarse voxel writes its patch's logits. They are more than the level has
-            # channels, so a pointwise network stands between, of the field's kind; it costs little here.
-            self.head = nn.Sequential(
-                Conv3d(first, config.head, 1),
-                ChannelNorm(config.head),
-                nn.SiLU(),
-                Conv3d(config.head, config.head, 1),
-                ChannelNorm(config.head),
-                nn.SiLU(),
-                Conv3d(config.head, classes * config.stem**3, 1),
-                _Unfold(config.stem),
-            )
+        self.head: nn.Module = (
+            Conv3d(first, classes, 3, padding=1)
+            if config.stem == 1
+            else PatchHead(first, config.head, classes, config.stem)
+        )
 
     def forward(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b C n n n"]:
         return self.head(self.body(z))
 
 
-class _Unfold(nn.Module):
-    """(b, C p^3, m, m, m) -> (b, C, pm, pm, pm): channels become the places of a patch."""
+class PatchHead(nn.Module):
+    """The stem's mirror: each coarse voxel writes the logits of its p^3 patch.
 
-    def __init__(self, patch: int) -> None:
+    They are more than the level has channels, so a pointwise network of the field's kind stands between.
+    """
+
+    def __init__(self, channels: int, hidden: int, classes: int, patch: int) -> None:
         super().__init__()
         self.patch = patch
+        self.mlp = nn.Sequential(
+            nn.Linear(channels, hidden),
+            nn.LayerNorm(hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, hidden),
+            nn.LayerNorm(hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, patch**3 * classes),
+        )
 
-    def forward(self, x: Float[Tensor, "b k m m m"]) -> Float[Tensor, "b C n n n"]:
-        p, (b, k, m) = self.patch, x.shape[:3]
-        parts = x.view(b, p, p, p, k // p**3, m, m, m)
+    def forward(self, x: Float[Tensor, "b c m m m"]) -> Float[Tensor, "b C n n n"]:
+        p, (b, _, m) = self.patch, x.shape[:3]
+        parts = self.mlp(x.permute(0, 2, 3, 4, 1)).view(b, m, m, m, p, p, p, -1)
         # Channels stay last in memory, where the losses and argmax want them.
-        spread = parts.permute(0, 5, 1, 6, 2, 7, 3, 4).reshape(b, p * m, p * m, p * m, k // p**3)
+        spread = parts.permute(0, 1, 4, 2, 5, 3, 6, 7).reshape(b, p * m, p * m, p * m, -1)
         return spread.permute(0, 4, 1, 2, 3)
 
 

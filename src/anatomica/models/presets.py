@@ -141,7 +141,7 @@ PRESETS: dict[str, Preset] = {
         EDMConfig(),
         SamplingConfig(method="multistep", steps=25, rho=7.0),
         TrainingConfig(
-            lr=5e-3, batch=2, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=8192, augment=0.5
+            lr=5e-3, batch=2, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=16384, augment=0.5
         ),
         TrainingConfig(
             lr=1e-3, batch=16, epochs=40, schedule="cosine", warmup=0.05, ema=0.999, augment=1.0, copies=4

@@ -17,7 +17,10 @@ FULL_GRID_CHUNK = 262_144
 
 
 class AutoencoderObjective(nn.Module):
-    """(Dice + cross-entropy) of the field and of the convolutional decoder, plus the weighted KL."""
+    """(Dice + cross-entropy) of the field and of the convolutional decoder, plus the weighted KL.
+
+    Both decoders are compared at the same points: the drawn ones, or all voxels.
+    """
 
     def __init__(self, model: Autoencoder, kl_weight: float, conv_share: float = 1.0) -> None:
         super().__init__()
@@ -38,7 +41,10 @@ class AutoencoderObjective(nn.Module):
         seen = round(self.conv_share * len(labels))
         if seen:
             logits = self.model.decode_conv(z[:seen]).flatten(2).transpose(1, 2)
-            dice, entropy = dice_cross_entropy(logits, labels[:seen].flatten(1).long())
+            if drawn is not None:
+                rows = points.index[:seen, :, None].expand(-1, -1, logits.shape[2])
+                logits = logits.gather(1, rows)
+            dice, entropy = dice_cross_entropy(logits, points.labels[:seen], points.weights[:seen])
             terms |= {"conv_dice": 1 - dice.mean(), "conv_ce": entropy.mean()}
             loss = loss + (dice + entropy).mean()
         return loss, terms

@@ -1,4 +1,4 @@
-"""Where the field is trained: points denser at tissue borders, with the weights that undo the density."""
+"""Where decoders are trained: points denser at tissue borders, with the weights that undo the density."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from torch import Tensor
 
 
 class DrawnPoints(NamedTuple):
-    """Query points, their labels, and importance weights whose expected sum is the number of voxels."""
+    """Voxel centres, their flat voxel index and label, and weights whose expected sum is the voxel count."""
 
     points: Float[Tensor, "b p 3"]
+    index: Int64[Tensor, "b p"]
     labels: Int64[Tensor, "b p"]
     weights: Float[Tensor, "b p"]
 
@@ -45,7 +46,7 @@ def draw_points(labels: Integer[Tensor, "b n n n"], count: int, uniform: Float[T
     index = torch.searchsorted(density.cumsum(1), strata.to(torch.float64)).clamp_max(flat.shape[1] - 1)
     weights = 1.0 / (count * density.gather(1, index))
     place = torch.stack([index // n**2, index // n % n, index % n], -1)
-    return DrawnPoints((place.float() + 0.5) / n, flat.gather(1, index), weights.float())
+    return DrawnPoints((place.float() + 0.5) / n, index, flat.gather(1, index), weights.float())
 
 
 def all_points(labels: Integer[Tensor, "b n n n"]) -> DrawnPoints:
@@ -54,7 +55,8 @@ def all_points(labels: Integer[Tensor, "b n n n"]) -> DrawnPoints:
     centres = (torch.arange(n, device=labels.device) + 0.5) / n
     grid = torch.stack(torch.meshgrid(centres, centres, centres, indexing="ij"), -1).view(1, -1, 3)
     flat = labels.reshape(b, -1).long()
-    return DrawnPoints(grid.expand(b, -1, -1), flat, torch.ones_like(flat, dtype=torch.float32))
+    index = torch.arange(n**3, device=labels.device).expand(b, -1)
+    return DrawnPoints(grid.expand(b, -1, -1), index, flat, torch.ones_like(flat, dtype=torch.float32))
 
 
 def border_mask(labels: Integer[Tensor, "b n n n"]) -> Integer[Tensor, "b n n n"]:
