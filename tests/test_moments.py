@@ -18,8 +18,8 @@ angle = st.floats(-180, 180)
 @st.composite
 def ellipsoids(draw) -> Ellipsoid:
     a = draw(st.floats(0.16, 0.22))
-    b = a * draw(st.floats(0.75, 0.9))
-    c = b * draw(st.floats(0.75, 0.9))
+    b = a * draw(st.floats(0.72, 0.82))
+    c = b * draw(st.floats(0.72, 0.82))
     centre = [draw(st.floats(0.42, 0.58)) for _ in range(3)]
     return Ellipsoid(centre, (a, b, c), [draw(angle) for _ in range(3)])
 
