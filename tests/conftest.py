@@ -13,6 +13,6 @@ matplotlib.use("Agg")
 # The command line is left out: typer hands its callbacks a context of a private class of its own.
 _CHECKED = [f"anatomica.{m.name}" for m in pkgutil.iter_modules(anatomica.__path__) if m.name != "cli"]
 install_import_hook(_CHECKED, "typecheck.typechecked")
-# Property tests draw new cases on a developer's machine and the same ones in CI, which must not fail by chance.
+# Property tests draw new cases on a developer's machine, the same ones in CI, which must not fail by chance.
 hypothesis.settings.register_profile("here", derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("here")
