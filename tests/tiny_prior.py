@@ -21,7 +21,9 @@ TINY = dataclasses.replace(
         n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, hidden=32)
     ),
     unet=UNetConfig(channels=(8, 16), res_blocks=1, attention_at=(2,)),
-    train_autoencoder=dataclasses.replace(PRESETS["small"].train_autoencoder, points=512, batch=4, lr=5e-3),
+    train_autoencoder=dataclasses.replace(
+        PRESETS["small"].train_autoencoder, points=512, batch=4, lr=5e-3, crop=8
+    ),
     train_denoiser=dataclasses.replace(PRESETS["small"].train_denoiser, batch=4, copies=2),
 )
 

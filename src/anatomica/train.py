@@ -29,6 +29,7 @@ from anatomica.models.unet import UNet
 from anatomica.training.augment import augment
 from anatomica.training.budget import Budget, learning_rate
 from anatomica.training.checkpoint import EMA, Progress, load_checkpoint, save_checkpoint
+from anatomica.training.crops import place_in_cube, tissue_crop
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import cached_latents
 from anatomica.training.log import RunLog
@@ -73,22 +74,30 @@ def train_autoencoder(
     use_checkpointing(model, options.checkpointing)
     conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
     objective = AutoencoderObjective(model, training.kl, conv_share)
-    latent = (config.autoencoder.latent_channels, *[config.autoencoder.latent_n] * 3)
+    factor, n, crop = config.autoencoder.factor, config.autoencoder.n, training.crop
 
-    def batch(step: int) -> tuple[Any, ...]:
+    def batch(step: int, share: float) -> tuple[Any, ...]:
         """Labels, posterior noise and drawn points of this process's share of the step's batch."""
+        cropping = 0 < crop < n and share < training.crop_until and training.points > 0
+        size, count = (crop, training.points // 4) if cropping else (n, training.points)
+        latent = (config.autoencoder.latent_channels, *[size // factor] * 3)
         rows = batch_indices(options.seed, step, training.batch, len(labels))[team.share(training.batch)]
         first = team.share(training.batch).start
-        maps, noise, uniform = [], [], []
+        maps, starts, noise, uniform = [], [], [], []
         for place, row in enumerate(rows.tolist(), start=first):
             random = generator(options.seed, 102, step, place)
             moved = torch.rand((), generator=random) < training.augment
-            maps.append(augment(labels[row], random) if moved else labels[row])
-            noise.append(torch.randn(latent, generator=random))
-            uniform.append(torch.rand(training.points, generator=random))
+            whole = augment(labels[row], random) if moved else labels[row]
+            for _ in range(2 if cropping else 1):
+                part, start = tissue_crop(whole, size, factor, random)
+                maps.append(part)
+                starts.append(start)
+                noise.append(torch.randn(latent, generator=random))
+                uniform.append(torch.rand(count, generator=random))
         shown = torch.stack(maps).to(team.device)
-        drawn = draw_points(shown, training.points, torch.stack(uniform)) if training.points else None
-        return shown, torch.stack(noise).to(team.device), drawn
+        drawn = draw_points(shown, count, torch.stack(uniform)) if count else None
+        position = place_in_cube(drawn.points, torch.stack(starts), size, n) if drawn and cropping else None
+        return shown, torch.stack(noise).to(team.device), drawn, position
 
     def validate(ema: EMA) -> str:
         if held_out is None or not len(held_out):
@@ -123,7 +132,7 @@ def train_denoiser(
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)
 
-    def batch(step: int) -> tuple[Any, ...]:
+    def batch(step: int, share_of_run: float) -> tuple[Any, ...]:
         """Clean latents, noise and noise levels; the levels of a batch are stratified over the lognormal."""
         share = team.share(training.batch)
         rows = batch_indices(options.seed, step, training.batch, len(z_all))
@@ -142,7 +151,7 @@ def train_denoiser(
 def _loop(
     objective: nn.Module,
     model: nn.Module,
-    batch: Callable[[int], tuple[Any, ...]],
+    batch: Callable[[int, float], tuple[Any, ...]],
     run: Path,
     training: TrainingConfig,
     budget: Budget,
@@ -182,7 +191,7 @@ def _loop(
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(training, share)
             with torch.autocast(team.device.type, torch.bfloat16, enabled=options.bf16):
-                loss, terms = stepper(*batch(progress.step))
+                loss, terms = stepper(*batch(progress.step, share))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             norm = nn.utils.clip_grad_norm_(model.parameters(), training.clip)

@@ -87,7 +87,8 @@ class TrainingConfig:
 
     `warmup` is a share of the run; `points` 0 means the full grid; `augment` is the share of maps moved
     (autoencoder) or the strength of the moves (denoiser's copies); `conv_batch` is how many of the batch the
-    costly convolutional decoder sees (None: all of it).
+    costly convolutional decoder sees (None: all of it). Until `crop_until` of the run, two cubes of `crop`
+    voxels around tissue stand for each map.
     """
 
     lr: float
@@ -100,6 +101,8 @@ class TrainingConfig:
     kl: float = 1e-6
     points: int = 0
     conv_batch: int | None = None
+    crop: int = 0
+    crop_until: float = 0.0
     augment: float = 0.0
     copies: int = 1
     clip: float = 1.0
@@ -141,7 +144,16 @@ PRESETS: dict[str, Preset] = {
         EDMConfig(),
         SamplingConfig(method="multistep", steps=25, rho=7.0),
         TrainingConfig(
-            lr=5e-3, batch=2, epochs=10, schedule="cosine", warmup=0.05, ema=0.99, points=16384, augment=0.5
+            lr=5e-3,
+            batch=2,
+            epochs=10,
+            schedule="cosine",
+            warmup=0.02,
+            ema=0.99,
+            points=16384,
+            augment=0.5,
+            crop=32,
+            crop_until=0.6,
         ),
         TrainingConfig(
             lr=1e-3, batch=16, epochs=40, schedule="cosine", warmup=0.05, ema=0.999, augment=1.0, copies=4

@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, training_sigmas
+from anatomica.models.field import slice_trilinear
 from anatomica.training.losses import dice_cross_entropy
 from anatomica.training.points import DrawnPoints, all_points
 
@@ -19,7 +20,8 @@ FULL_GRID_CHUNK = 262_144
 class AutoencoderObjective(nn.Module):
     """(Dice + cross-entropy) of the field and of the convolutional decoder, plus the weighted KL.
 
-    Both decoders are compared at the same points: the drawn ones, or all voxels.
+    Both decoders are compared at the same points: the drawn ones, or all voxels. If the labels are crops, the
+    points are in the crops' frames and `position` in the cube's.
     """
 
     def __init__(self, model: Autoencoder, kl_weight: float, conv_share: float = 1.0) -> None:
@@ -27,14 +29,19 @@ class AutoencoderObjective(nn.Module):
         self.model, self.kl_weight, self.conv_share = model, kl_weight, conv_share
 
     def forward(
-        self, labels: UInt8[Tensor, "b n n n"], noise: Float[Tensor, "b c h w d"], drawn: DrawnPoints | None
+        self,
+        labels: UInt8[Tensor, "b n n n"],
+        noise: Float[Tensor, "b c h w d"],
+        drawn: DrawnPoints | None,
+        position: Float[Tensor, "b p 3"] | None = None,
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         posterior = self.model.encode(labels)
         z = posterior.sample(noise)
-        kl = posterior.kl().mean()
+        # A crop's latent has fewer cells; what the KL costs a voxel stays the same.
+        kl = posterior.kl().mean() * (self.model.config.n / labels.shape[1]) ** 3
         loss, terms = self.kl_weight * kl, {"kl": kl}
         points = all_points(labels) if drawn is None else drawn
-        logits = self._field_logits(z, points.points)
+        logits = self._field_logits(z, points.points, position)
         dice, entropy = dice_cross_entropy(logits, points.labels, points.weights)
         terms |= {"field_dice": 1 - dice.mean(), "field_ce": entropy.mean()}
         loss = loss + (dice + entropy).mean()
@@ -49,8 +56,10 @@ class AutoencoderObjective(nn.Module):
             loss = loss + (dice + entropy).mean()
         return loss, terms
 
-    def _field_logits(self, z: Tensor, points: Tensor) -> Tensor:
+    def _field_logits(self, z: Tensor, points: Tensor, position: Tensor | None) -> Tensor:
         features = self.model.field.prepare(z)
+        if position is not None:
+            return self.model.field.decode(slice_trilinear(features, points), position)
         if points.shape[1] <= FULL_GRID_CHUNK:
             return self.model.field.at(features, points)
         chunks = points.split(FULL_GRID_CHUNK, dim=1)
