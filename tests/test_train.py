@@ -188,7 +188,7 @@ def test_drawn_loss_has_the_full_grids_value():
 
 
 def test_a_crop_keeps_its_place_in_the_cube():
-    """Crops begin on latent cells and hold tissue; their points, placed in the cube, carry the same labels."""
+    """Crops begin on latent cells and hold tissue; points placed in the cube carry the same labels."""
     maps = ellipsoids(1)[0]
     for seed in range(5):
         part, start = tissue_crop(maps, 8, 4, generator(seed))
