@@ -126,6 +126,8 @@ def fields(body: Build, cloud: Cloud, arteries: dict[str, Artery]) -> dict[str, 
     """Distance fields in the order in which they claim voxels."""
     least_mm = LEAST_VOXELS * cloud.voxel_mm
     parts = {name: sh.union(cloud, artery.shapes(least_mm)) for name, artery in arteries.items()}
+    # The trunk's two branches part half-way between them; else one would wrap around the other in a ring.
+    parts["RCCA"] = np.maximum(parts["RCCA"], parts["RCCA"] - parts["RSCA"])
     root = sh.union(cloud, [*arteries["Ao"].shapes(least_mm)[:2], *tr.sinuses(body)], 4.0)
     # The valve's plane cuts the root; the descending aorta, which also lies below it, is not meant.
     plane = sh.half_space(cloud.points, np.zeros(3), -tr.AXIS)

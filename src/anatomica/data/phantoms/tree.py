@@ -116,8 +116,12 @@ def arteries(build: Build, rng: np.random.Generator) -> dict[str, Artery]:
         "BCT": _branch(build, rng, trunk, build.bct_mm, 14, flare=1.2, taper=0.95),
         "LCCA": _branch(build, rng, left_carotid, build.lcca_mm, 26),
         "LSCA": _branch(build, rng, left_subclavian, build.lsca_mm, 26, taper=0.84),
-        "RCCA": _branch(build, rng, right_carotid, build.rcca_mm, 22),
-        "RSCA": _branch(build, rng, right_subclavian, build.rsca_mm, 22, taper=0.88),
+        "RCCA": _branch(
+            build, rng, right_carotid, build.rcca_mm, 22, flare=_within_trunk(build, build.rcca_mm)
+        ),
+        "RSCA": _branch(
+            build, rng, right_subclavian, build.rsca_mm, 22, _within_trunk(build, build.rsca_mm), taper=0.88
+        ),
     }
 
 
@@ -196,6 +200,11 @@ def _branch(
     share = along / along[-1]
     width = np.interp(share, [0, 0.12, 0.3, 1], [flare, 1.08, 1.0, taper])
     return Artery(curve, width * diameter_mm / 2)
+
+
+def _within_trunk(build: Build, diameter_mm: float) -> float:
+    """Flare of a branch of the trunk: one as wide as the trunk's end would wrap around it in a ring."""
+    return min(1.0, 0.80 * build.bct_mm / diameter_mm)
 
 
 def wander(rng: np.random.Generator, along: Array, size_mm: float, wave_mm: float) -> Array:
