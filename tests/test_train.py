@@ -18,7 +18,7 @@ from anatomica.models.presets import TrainingConfig
 from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
 from anatomica.training.augment import augment, resample_labels
 from anatomica.training.budget import Budget, learning_rate
-from anatomica.training.crops import place_in_cube, tissue_crop
+from anatomica.training.crops import tissue_crop
 from anatomica.training.log import read_log
 from anatomica.training.losses import dice_cross_entropy
 from anatomica.training.points import all_points, border_mask, draw_points
@@ -188,14 +188,14 @@ def test_drawn_loss_has_the_full_grids_value():
 
 
 def test_a_crop_keeps_its_place_in_the_cube():
-    """Crops begin on latent cells and hold tissue; points placed in the cube carry the same labels."""
+    """Crops begin on latent cells and hold tissue; their points carry the labels of the whole map."""
     maps = ellipsoids(1)[0]
     for seed in range(5):
         part, start = tissue_crop(maps, 8, 4, generator(seed))
         assert (start % 4 == 0).all()
         assert (part > 0).any()
         drawn = draw_points(part[None], 64, torch.rand(1, 64, generator=generator(seed)))
-        index = (place_in_cube(drawn.points, start[None], 8, 16)[0] * 16).long()
+        index = (start + drawn.points[0] * 8).long()
         assert (maps[tuple(index.T)] == drawn.labels[0]).all()
 
 

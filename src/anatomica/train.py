@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
 from anatomica.labels import Anatomy, anatomy
-from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.autoencoder import Autoencoder, Crop
 from anatomica.models.edm import EDM, LatentScaler
 from anatomica.models.layers import use_checkpointing
 from anatomica.models.presets import Preset, TrainingConfig, to_dict
@@ -29,7 +29,7 @@ from anatomica.models.unet import UNet
 from anatomica.training.augment import augment
 from anatomica.training.budget import Budget, learning_rate
 from anatomica.training.checkpoint import EMA, Progress, load_checkpoint, save_checkpoint
-from anatomica.training.crops import place_in_cube, tissue_crop
+from anatomica.training.crops import tissue_crop
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import cached_latents
 from anatomica.training.log import RunLog
@@ -96,8 +96,8 @@ def train_autoencoder(
                 uniform.append(torch.rand(count, generator=random))
         shown = torch.stack(maps).to(team.device)
         drawn = draw_points(shown, count, torch.stack(uniform)) if count else None
-        position = place_in_cube(drawn.points, torch.stack(starts), size, n) if drawn and cropping else None
-        return shown, torch.stack(noise).to(team.device), drawn, position
+        where = Crop((torch.stack(starts) / n).to(team.device), size / n) if cropping else None
+        return shown, torch.stack(noise).to(team.device), drawn, where
 
     def validate(ema: EMA) -> str:
         if held_out is None or not len(held_out):

@@ -3,7 +3,7 @@
 import torch
 
 from anatomica.labels import anatomy
-from anatomica.models.autoencoder import Autoencoder, Posterior, one_hot
+from anatomica.models.autoencoder import Autoencoder, Crop, Posterior, one_hot
 from anatomica.models.presets import AutoencoderConfig
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.losses import dice_cross_entropy, hard_dice
@@ -26,16 +26,26 @@ def test_label_indices_and_one_hot_volumes_encode_alike():
 
 
 def test_decoder_patches_land_where_the_encoder_read_them():
-    """Moving the latent by one cell moves the decoded volume by `factor` voxels."""
+    """Moving the latent by one cell moves the decoded volume by `factor` voxels, if position is left out."""
     model = Autoencoder(4, TINY.autoencoder).eval()
+    torch.nn.init.zeros_(model.conv_decoder.head.from_position.weight)
     z = torch.zeros(1, 3, 4, 4, 4)
     z[:, :, 1, 1, 1] = 1.0
     moved = torch.roll(z, (1, 0, 0), (2, 3, 4))
-    a, b = (
-        model.decode_conv(z) - model.decode_conv(0 * z),
-        model.decode_conv(moved) - model.decode_conv(0 * z),
-    )
+    empty = model.decode_conv(0 * z)
+    a, b = model.decode_conv(z) - empty, model.decode_conv(moved) - empty
     torch.testing.assert_close(a[:, :, 4:8], b[:, :, 8:12], atol=1e-5, rtol=1e-4)
+
+
+def test_a_crop_of_the_latent_decodes_to_a_crop_of_the_volume():
+    """Away from the cut the convolutional decoder is local, and `crop` tells it where it is."""
+    model = Autoencoder(4, AutoencoderConfig(n=64, channels=(8, 16), res_blocks=(0, 0), stem=2)).eval()
+    z = torch.randn(1, 3, 16, 16, 16, generator=torch.Generator().manual_seed(0))
+    whole = model.decode_conv(z)[:, :, 16:48, 16:48, 16:48]
+    part = model.decode_conv(z[:, :, 4:12, 4:12, 4:12], Crop(torch.full((1, 3), 0.25), 0.5))
+    torch.testing.assert_close(
+        part[..., 8:24, 8:24, 8:24], whole[..., 8:24, 8:24, 8:24], atol=1e-4, rtol=1e-4
+    )
 
 
 def test_kl_is_the_closed_form():

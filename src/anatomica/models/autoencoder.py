@@ -10,7 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
-from anatomica.models.field import Field
+from anatomica.models.field import Field, FourierFeatures
 from anatomica.models.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample, group_norm
 from anatomica.models.presets import AutoencoderConfig
 
@@ -28,6 +28,13 @@ class Posterior(NamedTuple):
     def kl(self) -> Float[Tensor, " b"]:
         """KL(q || N(0, I)) in nats, summed over the latent, a sample."""
         return 0.5 * (self.mean**2 + self.logvar.exp() - 1 - self.logvar).flatten(1).sum(1)
+
+
+class Crop(NamedTuple):
+    """Where cubes cut from the volume lie: their first corner and their edge, in the cube's [0,1]."""
+
+    start: Float[Tensor, "b 3"]
+    extent: float
 
 
 class Encoder(nn.Module):
@@ -102,37 +109,44 @@ class ConvDecoder(nn.Module):
             layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
         self.body = nn.Sequential(*layers, ChannelNorm(first), nn.SiLU())
         self.head: nn.Module = (
-            Conv3d(first, classes, 3, padding=1)
-            if config.stem == 1
-            else PatchHead(first, config.head, classes, config.stem)
+            Conv3d(first, classes, 3, padding=1) if config.stem == 1 else PatchHead(first, classes, config)
         )
 
-    def forward(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b C n n n"]:
-        return self.head(self.body(z))
+    def forward(self, z: Float[Tensor, "b c h w d"], crop: Crop | None = None) -> Float[Tensor, "b C n n n"]:
+        h = self.body(z)
+        return self.head(h, crop) if isinstance(self.head, PatchHead) else self.head(h)
 
 
 class PatchHead(nn.Module):
     """The stem's mirror: each coarse voxel writes the logits of its p^3 patch.
 
-    They are more than the level has channels, so a pointwise network of the field's kind stands between.
+    They are more than the level has channels, so a pointwise network of the field's kind stands between, and
+    like the field it knows where it is.
     """
 
-    def __init__(self, channels: int, hidden: int, classes: int, patch: int) -> None:
+    def __init__(self, channels: int, classes: int, config: AutoencoderConfig) -> None:
         super().__init__()
-        self.patch = patch
+        self.patch, hidden = config.stem, config.head
+        self.fourier = FourierFeatures(config.field.fourier, config.field.bandwidth)
+        self.from_features = nn.Linear(channels, hidden)
+        self.from_position = nn.Linear(2 * config.field.fourier, hidden, bias=False)
         self.mlp = nn.Sequential(
-            nn.Linear(channels, hidden),
             nn.LayerNorm(hidden),
             nn.SiLU(),
             nn.Linear(hidden, hidden),
             nn.LayerNorm(hidden),
             nn.SiLU(),
-            nn.Linear(hidden, patch**3 * classes),
+            nn.Linear(hidden, config.stem**3 * classes),
         )
 
-    def forward(self, x: Float[Tensor, "b c m m m"]) -> Float[Tensor, "b C n n n"]:
+    def forward(self, x: Float[Tensor, "b c m m m"], crop: Crop | None = None) -> Float[Tensor, "b C n n n"]:
         p, (b, _, m) = self.patch, x.shape[:3]
-        parts = self.mlp(x.permute(0, 2, 3, 4, 1)).view(b, m, m, m, p, p, p, -1)
+        line = (torch.arange(m, device=x.device, dtype=x.dtype) + 0.5) / m
+        r = torch.stack(torch.meshgrid(line, line, line, indexing="ij"), -1)[None]
+        if crop is not None:
+            r = crop.start.view(b, 1, 1, 1, 3) + crop.extent * r
+        hidden = self.from_features(x.permute(0, 2, 3, 4, 1)) + self.from_position(self.fourier(r))
+        parts = self.mlp(hidden).view(b, m, m, m, p, p, p, -1)
         # Channels stay last in memory, where the losses and argmax want them.
         spread = parts.permute(0, 1, 4, 2, 5, 3, 6, 7).reshape(b, p * m, p * m, p * m, -1)
         return spread.permute(0, 4, 1, 2, 3)
@@ -156,8 +170,11 @@ class Autoencoder(nn.Module):
         """Posterior of label indices (b, n, n, n) or one-hot volumes (b, C, n, n, n)."""
         return self.encoder(labels)
 
-    def decode_conv(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b C n n n"]:
-        return self.conv_decoder(z)
+    def decode_conv(
+        self, z: Float[Tensor, "b c h w d"], crop: Crop | None = None
+    ) -> Float[Tensor, "b C n n n"]:
+        """Logits on the voxel grid; `crop` says which part of the volume the latent is, if not all of it."""
+        return self.conv_decoder(z, crop)
 
 
 def one_hot(labels: Integer[Tensor, "b n n n"], classes: int) -> Float[Tensor, "b C n n n"]:

@@ -8,7 +8,7 @@ run, on whole volumes, then settles what the surroundings change (normalisation,
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64, UInt8
+from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 
@@ -33,10 +33,3 @@ def tissue_crop(
     start = ((centre + jitter - size // 2) // grid * grid).clamp(0, n - size)
     x, y, z = start.tolist()
     return labels[x : x + size, y : y + size, z : z + size], start
-
-
-def place_in_cube(
-    points: Float[Tensor, "b p 3"], starts: Int64[Tensor, "b 3"], size: int, n: int
-) -> Float[Tensor, "b p 3"]:
-    """Coordinates in the whole cube of points given in their crops' own [0,1]^3."""
-    return (starts[:, None].to(points) + points * size) / n

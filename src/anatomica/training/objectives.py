@@ -7,7 +7,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from anatomica.models.autoencoder import Autoencoder
+from anatomica.models.autoencoder import Autoencoder, Crop
 from anatomica.models.edm import EDM, training_sigmas
 from anatomica.models.field import slice_trilinear
 from anatomica.training.losses import dice_cross_entropy
@@ -21,7 +21,7 @@ class AutoencoderObjective(nn.Module):
     """(Dice + cross-entropy) of the field and of the convolutional decoder, plus the weighted KL.
 
     Both decoders are compared at the same points: the drawn ones, or all voxels. If the labels are crops, the
-    points are in the crops' frames and `position` in the cube's.
+    points are in the crops' frames and `crop` says where those lie.
     """
 
     def __init__(self, model: Autoencoder, kl_weight: float, conv_share: float = 1.0) -> None:
@@ -33,7 +33,7 @@ class AutoencoderObjective(nn.Module):
         labels: UInt8[Tensor, "b n n n"],
         noise: Float[Tensor, "b c h w d"],
         drawn: DrawnPoints | None,
-        position: Float[Tensor, "b p 3"] | None = None,
+        crop: Crop | None = None,
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         posterior = self.model.encode(labels)
         z = posterior.sample(noise)
@@ -41,13 +41,13 @@ class AutoencoderObjective(nn.Module):
         kl = posterior.kl().mean() * (self.model.config.n / labels.shape[1]) ** 3
         loss, terms = self.kl_weight * kl, {"kl": kl}
         points = all_points(labels) if drawn is None else drawn
-        logits = self._field_logits(z, points.points, position)
+        logits = self._field_logits(z, points.points, crop)
         dice, entropy = dice_cross_entropy(logits, points.labels, points.weights)
         terms |= {"field_dice": 1 - dice.mean(), "field_ce": entropy.mean()}
         loss = loss + (dice + entropy).mean()
         seen = round(self.conv_share * len(labels))
         if seen:
-            logits = self.model.decode_conv(z[:seen]).flatten(2).transpose(1, 2)
+            logits = self.model.decode_conv(z[:seen], _first(crop, seen)).flatten(2).transpose(1, 2)
             if drawn is not None:
                 rows = points.index[:seen, :, None].expand(-1, -1, logits.shape[2])
                 logits = logits.gather(1, rows)
@@ -56,9 +56,10 @@ class AutoencoderObjective(nn.Module):
             loss = loss + (dice + entropy).mean()
         return loss, terms
 
-    def _field_logits(self, z: Tensor, points: Tensor, position: Tensor | None) -> Tensor:
+    def _field_logits(self, z: Tensor, points: Tensor, crop: Crop | None) -> Tensor:
         features = self.model.field.prepare(z)
-        if position is not None:
+        if crop is not None:
+            position = crop.start[:, None] + crop.extent * points
             return self.model.field.decode(slice_trilinear(features, points), position)
         if points.shape[1] <= FULL_GRID_CHUNK:
             return self.model.field.at(features, points)
@@ -66,6 +67,10 @@ class AutoencoderObjective(nn.Module):
         return torch.cat(
             [checkpoint(self.model.field.at, features, c, use_reentrant=False) for c in chunks], 1
         )  # type: ignore[arg-type]
+
+
+def _first(crop: Crop | None, count: int) -> Crop | None:
+    return None if crop is None else Crop(crop.start[:count], crop.extent)
 
 
 class DenoiserObjective(nn.Module):
