@@ -10,6 +10,7 @@ from torch import Tensor
 
 from anatomica import __version__, spec
 from anatomica.domains.domain import Domains
+from anatomica.domains.place import StructureMap
 from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.homology.betti import Betti, betti_numbers
@@ -17,7 +18,7 @@ from anatomica.labels import ANATOMIES, PAPER_GRID, Anatomy, anatomy
 from anatomica.moments import Moments, decompose, ellipsoid_semi_axes
 from anatomica.parse import slice_domains
 from anatomica.resolve import Resolved, measure_in, resolve, structure_map
-from anatomica.volume import LabelMap, to_cube
+from anatomica.volume import LabelMap, partial_volumes, to_cube
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +55,34 @@ def measure(
     if label_map.table != kind.table:
         raise AnatomicaError(f"the label map's tissues are not those of the {kind.name} anatomy")
     cube = to_cube(label_map, kind, resolution, grow=True)
-    return measure_cube(cube, wanted or whole_tissues(cube))
+    soft = None if cube is label_map else soft_structure_map(label_map, cube)
+    return measure_cube(cube, wanted or whole_tissues(cube), soft=soft)
+
+
+def soft_structure_map(label_map: LabelMap, cube: LabelMap) -> StructureMap:
+    """Tissue names -> how far they fill each voxel of the cube, from the label map's own grid."""
+    return lambda names: torch.from_numpy(partial_volumes(label_map, tuple(names), cube))
 
 
 def measure_cube(
-    cube: LabelMap, wanted: spec.Spec, resolved: tuple[Resolved, ...] | None = None
+    cube: LabelMap,
+    wanted: spec.Spec,
+    resolved: tuple[Resolved, ...] | None = None,
+    soft: StructureMap | None = None,
 ) -> Measurement:
-    """Measure a label map that is already a cube; `resolved` brings domains from elsewhere (a target's)."""
+    """Measure a label map that is already a cube; `resolved` brings domains from elsewhere (a target's).
+
+    Moments are taken of `soft` where it is given: partial volumes from a finer or thicker-sliced original.
+    Domains and Betti numbers are always those of the cube's own labels.
+    """
     frame = Frame.of(cube, anatomy(wanted.anatomy))
-    S = structure_map(cube)
+    hard = structure_map(cube)
     measured = []
     for r in resolved if resolved is not None else resolve(wanted, frame, cube):
-        structure = S(r.constraint.structure)
-        counted = tuple(_betti(structure, r.domains, k) for k in range(r.domains.count))
-        measured.append(Measured(r.constraint, r.domains, measure_in(structure, r.domains), counted))
+        names = r.constraint.structure
+        counted = tuple(_betti(hard(names), r.domains, k) for k in range(r.domains.count))
+        moments = measure_in((soft or hard)(names), r.domains)
+        measured.append(Measured(r.constraint, r.domains, moments, counted))
     return Measurement(wanted, frame, cube, tuple(measured))
 
 

@@ -156,6 +156,17 @@ def resample(
     return replace(label_map, array=winner, affine=affine)
 
 
+def partial_volumes(label_map: LabelMap, names: tuple[str, ...], onto: LabelMap) -> np.ndarray:
+    """Share of each voxel of another grid that the named tissues fill: their indicator, interpolated.
+
+    Unlike the argmax of `resample` it keeps the volume of a structure that the scan's edge cuts flat, whose
+    face could only move by whole voxels.
+    """
+    to_source = np.linalg.inv(label_map.affine) @ onto.affine
+    rimmed = np.pad(label_map.mask(*names), 1).astype(np.float32)
+    return _sample(rimmed, to_source[:3, :3], to_source[:3, 3] + 1, onto.shape, order=1)
+
+
 _TIE_BREAK = np.array([1.0e-3, 0.7e-3, 0.4e-3])
 """Source voxels by which sampling points are moved. At simple ratios (two to one) many weights tie, and a
 rule that favours one label would shrink the others; a tiny common shift decides ties as a translation would.
@@ -259,7 +270,8 @@ def to_cube(
     centre = centre_mm(label_map, names)
     if grow:
         low, high = bounding_box(label_map.array > 0)
-        faces = _corners(low - 0.5, high - 0.5) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
+        # Half a voxel beyond the outer faces, where interpolation has faded to nothing.
+        faces = _corners(low - 1.0, high * 1.0) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
         reach = float(np.abs(faces - centre).max())
         n = max(n, 2 * int(np.ceil(reach / voxel - 1e-6)))
     return resample(label_map, (n, n, n), cube_affine(voxel * n, n, centre), method)
