@@ -58,6 +58,9 @@ def autoencoder(
     full_grid: Annotated[
         bool, typer.Option("--full-grid", help="Train on every voxel instead of drawn points.")
     ] = False,
+    kl: Annotated[
+        float | None, typer.Option("--kl", help="Weight of the KL, summed over the latent; default 1e-6.")
+    ] = None,
     seed: Seed = 0,
     resume: Resume = False,
     device: Device = "cpu",
@@ -76,6 +79,8 @@ def autoencoder(
     training = _override(config.train_autoencoder, lr, batch)
     if full_grid:
         training = dataclasses.replace(training, points=0)
+    if kl is not None:
+        training = dataclasses.replace(training, kl=kl)
     config = dataclasses.replace(config, train_autoencoder=training)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
