@@ -130,10 +130,16 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     assert probe.rho.shape == (1, 10)
 
 
-@pytest.mark.parametrize("target", ["{mass: 0.25}", "{mass: 0.3, centroid: [0.52, 0.48, 0.5]}"])
-def test_newton_steps_reach_a_near_target(model: Model, target: str) -> None:
+@pytest.mark.parametrize("with_centroid", [False, True])
+def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> None:
+    """A fifth more mass than the latent has, and its centroid moved by a per cent of the cube."""
+    frame, z = Frame.model(anatomy("coronary"), model.n), latent(1)
+    (free,) = resolved(model, spec("{mass: 1.0}"))
+    (S,) = parser(model, [free], union="sum")(z)
+    start = measure_moments(S, free.domains)
+    place = [round(x + 0.01, 5) for x in start.centroid[0, 0].tolist()]
+    target = f"{{mass: {1.2 * start.mass.item()}" + (f", centroid: {place}}}" if with_centroid else "}")
     constraints = resolved(model, spec(target, tolerance="{centroid_mm: 0.1}"))
-    frame, z = Frame.model(anatomy("coronary"), model.n), latent()
     settings = Settings(radius=0.2)
 
     def worst(z: torch.Tensor) -> float:
@@ -143,7 +149,8 @@ def test_newton_steps_reach_a_near_target(model: Model, target: str) -> None:
     before = worst(z)
     for _ in range(40):
         z = z + newton_step(model, constraints, frame, z, settings)
-    assert worst(z) < min(1.0, 0.1 * before)
+    assert before > 5
+    assert worst(z) < 1
 
 
 def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
