@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from rich.table import Table
@@ -157,18 +156,6 @@ def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
     return wires
 
 
-def error_curves(history: dict[str, np.ndarray]) -> Figure:
-    """Error in tolerances over the sampling steps, one curve a constraint (the worst of its samples)."""
-    figure, axis = plt.subplots(figsize=(6, 3), dpi=80)
-    for name, values in history.items():
-        axis.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-3), label=name)
-    axis.axhline(1.0, color="grey", linewidth=0.8, linestyle="--")
-    axis.set(xlabel="sampling step", ylabel="error / tolerance")
-    axis.legend(fontsize=8)
-    figure.tight_layout()
-    return figure
-
-
 def as_png(figure: Figure) -> bytes:
     data = io.BytesIO()
     figure.savefig(data, format="png")
@@ -233,7 +220,6 @@ def write_report(
     spec: Spec | None,
     resolved: Sequence[Resolved],
     made_by: dict[str, Any],
-    history: dict[str, np.ndarray] | None = None,
 ) -> None:
     """report.json, report.html and a picture a sample in `out`."""
     out.mkdir(parents=True, exist_ok=True)
@@ -244,6 +230,4 @@ def write_report(
         png = as_png(sample_picture(s, spec, resolved))
         (out / f"sample-{s.seed:06d}.png").write_bytes(png)
         pictures.append((f"seed {s.seed}", png))
-    if history:
-        pictures.append(("error over the sampling steps", as_png(error_curves(history))))
     (out / "report.html").write_text(report_html(data, pictures), encoding="utf-8")

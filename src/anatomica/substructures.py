@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from anatomica.domains.domain import Domains
-from anatomica.domains.volumes import global_domain
 from anatomica.models.zoo import Model
 from anatomica.parse import Union, l_parse, v_parse
 from anatomica.resolve import Resolved
@@ -56,10 +53,3 @@ def parser(
 def temperature(r: Resolved) -> float:
     """The softmax value is for topology alone: it lets gradients pass where probabilities are near 0 or 1."""
     return r.constraint.temperature if r.wanted.betti is not None else 1.0
-
-
-def coarse(r: Resolved) -> Resolved:
-    """The same constraint parsed from the whole cube on its grid (coarse L-parsing)."""
-    whole = global_domain(r.domains.grid)
-    domains = Domains(whole.R, whole.s, whole.t, whole.grid, r.domains.valid[:1], r.domains.reasons[:1])
-    return replace(r, domains=domains)
