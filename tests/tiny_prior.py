@@ -8,7 +8,7 @@ import torch
 from anatomica.labels import anatomy
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
-from anatomica.models.population import population_statistics
+from anatomica.models.population import population_moments
 from anatomica.models.presets import PRESETS, AutoencoderConfig, FieldConfig, UNetConfig
 from anatomica.models.unet import UNet
 from anatomica.models.zoo import save_model
@@ -43,13 +43,14 @@ def ellipsoids(count: int, n: int = N, classes: int = 4, seed: int = 0) -> torch
     return maps
 
 
-def save_tiny_model(folder: Path) -> Path:
-    """An untrained coronary model on disk: enough to load, sample and decode."""
+def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4) -> Path:
+    """An untrained model on disk: enough to load, sample and decode."""
+    classes = len(anatomy(name).table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        autoencoder = Autoencoder(4, TINY.autoencoder)
+        autoencoder = Autoencoder(classes, TINY.autoencoder)
         edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
         scaler = LatentScaler(3).fit(torch.randn(8, 3, 4, 4, 4))
-    population = population_statistics(ellipsoids(4), anatomy("coronary").table, 12.8)
-    notes = {"preset": "small", "population": population}
-    return save_model(folder, "coronary", autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes)
+    population = population_moments(ellipsoids(patients), classes)
+    notes = {"preset": "small"}
+    return save_model(folder, name, autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes, population)

@@ -10,9 +10,9 @@ import torch
 from anatomica.errors import AnatomicaError
 from anatomica.generation import generate
 from anatomica.labels import anatomy
-from anatomica.models.population import label_moments
+from anatomica.models.population import label_moments, population_moments, union_moments
 from anatomica.models.zoo import load_model
-from tiny_prior import save_tiny_model
+from tiny_prior import ellipsoids, save_tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,23 @@ def test_moments_of_a_box():
     np.testing.assert_allclose(m[1, 4:7], [(k**2 - 1) / 12 / 256 for k in (4, 8, 2)], atol=1e-12)
     assert np.isnan(m[2, 1])
     assert m[2, 0] == 0
+
+
+def test_a_union_of_tissues_has_the_moments_of_its_voxels():
+    labels = ellipsoids(6)
+    labels[0] = 0
+    mass, centroid, covariance = union_moments(population_moments(labels, 4), [1, 3])
+    together = population_moments(((labels == 1) | (labels == 3)).to(torch.uint8), 2)[1:, 1]
+    assert len(mass) == 5
+    torch.testing.assert_close(mass.float(), together[:, 0])
+    torch.testing.assert_close(centroid.float(), together[:, 1:4])
+    diagonal = covariance.diagonal(dim1=-2, dim2=-1).float()
+    torch.testing.assert_close(diagonal, together[:, 4:7], atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(covariance[:, 0, 2].float(), together[:, 8], atol=1e-6, rtol=1e-4)
+
+
+def test_the_folder_keeps_the_population(folder):
+    model = load_model(folder)
+    assert model.population is not None
+    torch.testing.assert_close(model.population, population_moments(ellipsoids(4), 4), equal_nan=True)
+    assert model.card["population"]["Lu"]["present"] == 1.0

@@ -1,8 +1,9 @@
-"""Trained models on disk: a folder with two safetensors files and a card. Nothing is pickled.
+"""Trained models on disk: a folder of safetensors files and a card. Nothing is pickled.
 
 autoencoder.safetensors   encoder, both decoders (fp16)
 denoiser.safetensors      U-Net (fp16) and the latents' statistics
-card.json                 label table, frame, sizes, recipe, measured quality, population, checksums
+population.safetensors    moments of every tissue of every training patient (where the data was given)
+card.json                 label table, frame, sizes, recipe, measured quality, volumes, checksums
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
@@ -22,6 +24,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.labels import ANATOMIES, LabelTable, anatomy
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.population import population_statistics
 from anatomica.models.presets import (
     AutoencoderConfig,
     EDMConfig,
@@ -36,11 +39,15 @@ from anatomica.training.checkpoint import load_into
 FORMAT = 1
 WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
+POPULATION = "population.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained prior: everything that generation needs. `hash` names the exact weights."""
+    """A trained prior: everything that generation needs. `hash` names the exact weights.
+
+    `population` holds the training patients' moments (`population_moments`), where the folder has them.
+    """
 
     anatomy: str
     table: LabelTable
@@ -52,6 +59,7 @@ class Model:
     sampling: SamplingConfig
     card: dict[str, Any]
     hash: str
+    population: Float[Tensor, "m C 10"] | None = None
 
     @property
     def latent_shape(self) -> tuple[int, int, int, int]:
@@ -78,14 +86,23 @@ def save_model(
     unet: UNetConfig,
     sampling: SamplingConfig,
     notes: dict[str, Any] | None = None,
+    population: Float[Tensor, "m C 10"] | None = None,
 ) -> Path:
-    """Write a model folder. `notes` go into the card: preset, training, data, quality, population."""
+    """Write a model folder. `notes` go into the card: preset, training, data, quality.
+
+    `population` is kept in a file of its own, and its volumes' percentiles in the card.
+    """
     about = anatomy(anatomy_name)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(_half(autoencoder.state_dict()), folder / FILES[0])
     scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
     network = {f"network.{k}": v for k, v in _half(denoiser.network.state_dict()).items()}
     save_file(network | scale, folder / FILES[1])
+    files = [*FILES]
+    if population is not None:
+        save_file({"moments": population.float().contiguous()}, folder / POPULATION)
+        notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
+        files.append(POPULATION)
     card = {
         "format": FORMAT,
         "anatomy": anatomy_name,
@@ -95,7 +112,7 @@ def save_model(
         "unet": to_dict(unet),
         "edm": to_dict(denoiser.config),
         "sampling": to_dict(sampling),
-        "sha256": {name: _sha256((folder / name).read_bytes()) for name in FILES},
+        "sha256": {name: _sha256((folder / name).read_bytes()) for name in files},
         **(notes or {}),
     }
     # JSON has no infinity; an absent upper bound of the churn range is written as null.
@@ -149,6 +166,9 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         sampling,
         card,
         _sha256("".join(checksums[name] for name in FILES).encode())[:16],
+        _read_tensors(folder / POPULATION, checksums[POPULATION])["moments"]
+        if POPULATION in checksums
+        else None,
     )
 
 

@@ -14,7 +14,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.labels import anatomy
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
-from anatomica.models.population import population_statistics
+from anatomica.models.population import population_moments
 from anatomica.models.presets import (
     AutoencoderConfig,
     EDMConfig,
@@ -83,9 +83,9 @@ def export_run(
     if held_out is not None:
         card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
         card["reconstruction"]["held_out"] = len(held_out)
-    if train is not None:
-        card["population"] = population_statistics(train, about.table, about.edge_mm)
+    population = None if train is None else population_moments(train, len(about.table))
     rules = sampling or replace(preset(first["preset"]).sampling)
     unet = from_dict(UNetConfig, second["unet"])
     with torch.no_grad():
-        return save_model(out, about.name, autoencoder, denoiser, scaler, unet, rules, card | (notes or {}))
+        card |= notes or {}
+        return save_model(out, about.name, autoencoder, denoiser, scaler, unet, rules, card, population)
