@@ -1,0 +1,100 @@
+"""1-NNA, memorisation, diversity and intervals on populations that are equal, disjoint or copied."""
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.metrics.bootstrap import mean_interval, statistic_interval
+from anatomica.metrics.clouds import tissue_clouds
+from anatomica.metrics.diversity import dissimilarity
+from anatomica.metrics.memorisation import nearest_training
+from anatomica.metrics.nna import correctness, distances_within, one_nna
+from anatomica.metrics.overlap import pairwise_dice
+from anatomica.training.losses import hard_dice
+from tiny_prior import ellipsoids
+
+
+def clouds(count: int, seed: int, shift: float = 0.0, points: int = 64) -> np.ndarray:
+    """Two tissues, a ball each of random place and size."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((count, 2, points, 3))
+    x *= rng.random((count, 2, points, 1)) ** (1 / 3) / np.linalg.norm(x, axis=-1, keepdims=True)
+    place = 0.05 * rng.standard_normal((count, 2, 1, 3)) + shift
+    return (place + x * (0.1 + 0.05 * rng.random((count, 2, 1, 1)))).astype(np.float32)
+
+
+def test_half_of_a_population_cannot_be_told_from_the_other_half() -> None:
+    scores = one_nna(clouds(48, 0), clouds(48, 1))
+    assert scores.shape == (96,)
+    assert scores.mean() == pytest.approx(0.5, abs=0.12)
+
+
+def test_disjoint_populations_are_told_apart() -> None:
+    assert one_nna(clouds(12, 0), clouds(12, 1, shift=1.0)).mean() == 1
+    assert one_nna(clouds(12, 0), 3 * clouds(12, 1)).mean() > 0.9
+
+
+def test_copies_fool_the_classifier() -> None:
+    """A sample that is a real case has it as nearest neighbour, so a memorising model falls below 0.5."""
+    real = clouds(12, 0)
+    assert one_nna(real.copy(), real).mean() == 0
+
+
+def test_absent_tissues() -> None:
+    a, b = clouds(10, 0), clouds(10, 1)
+    a[:, 1], b[:, 1] = np.nan, np.nan
+    assert one_nna(a, b).mean() == pytest.approx(one_nna(a[:, :1], b[:, :1]).mean())
+    b[:, 1] = clouds(10, 2)[:, 1]
+    told = correctness(distances_within(np.concatenate([a, b])[:, 1]), torch.arange(20) >= 10)
+    assert (told == 1).all()
+    # Absent in half of both sets: absence tells nothing.
+    c, d = clouds(20, 3)[:, 0], clouds(20, 4)[:, 0]
+    c[::2], d[::2] = np.nan, np.nan
+    told = correctness(distances_within(np.concatenate([c, d])), torch.arange(40) >= 20)
+    assert told[:20:2] == pytest.approx(9 / 19)
+
+
+def test_pairwise_dice_is_dice() -> None:
+    a, b = ellipsoids(3, seed=1), ellipsoids(2, seed=2)
+    b[0][b[0] == 3] = 0
+    a[1][a[1] == 3] = 0
+    found = pairwise_dice(a, b, 5)
+    for i in range(3):
+        for j in range(2):
+            one = hard_dice(a[i].flatten().long(), b[j].flatten().long(), 5)[1:].nanmean()
+            assert found[i, j] == pytest.approx(one.item(), abs=1e-5)
+
+
+def test_memorised_samples_are_found() -> None:
+    training, fresh = ellipsoids(8, seed=3), ellipsoids(3, seed=4)
+    drawn = torch.cat([training[[5, 2]], fresh])
+    points = [np.stack([tissue_clouds(m, 4, 64) for m in x]) for x in (drawn, training)]
+    found = nearest_training(drawn, points[0], training, points[1])
+    assert found.dice[:2] == pytest.approx(1)
+    assert found.emd[:2] == pytest.approx(0, abs=1e-6)
+    assert found.by_dice[:2].tolist() == [5, 2]
+    assert found.by_emd[:2].tolist() == [5, 2]
+    assert (found.dice[2:] < 0.99).all()
+    assert (found.emd[2:] > 1e-3).all()
+
+
+def test_diversity_of_copies_is_zero() -> None:
+    maps = ellipsoids(4, seed=5)
+    assert dissimilarity(maps[[0, 0, 0]], 4) == pytest.approx(0, abs=1e-6)
+    assert (dissimilarity(maps, 4) > 0.01).all()
+
+
+def test_interval_of_a_mean_covers_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    draws = [mean_interval(rng.normal(3, 1, 40), draws=300, seed=i) for i in range(200)]
+    covered = np.mean([i.low <= 3 <= i.high for i in draws])
+    assert 0.88 <= covered <= 0.99
+    assert np.isnan(mean_interval([]).value)
+    assert mean_interval([1.0, float("nan")]).value == 1
+
+
+def test_interval_of_a_statistic() -> None:
+    x = np.random.default_rng(0).normal(0, 1, 100)
+    found = statistic_interval(lambda rows: float(x[rows].mean()), 100)
+    assert found.value == pytest.approx(x.mean())
+    assert found.high - found.low == pytest.approx(2 * 1.96 / 10, rel=0.2)
