@@ -118,8 +118,8 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     (r,) = resolved(model, spec("{mass: 0.3, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0, 0]}"))
     z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    (probe,) = probes(model, r, frame, features, "sum")
-    J = jacobian(model, z, features, probe, r, "sum")[0]
+    (probe,) = probes(model, r, frame, features, Settings())
+    J = jacobian(model, z, features, probe, r)[0]
 
     def mass(z: torch.Tensor) -> torch.Tensor:
         (S,) = parser(model, [r], union="sum")(z)
@@ -144,7 +144,7 @@ def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> 
 
     def worst(z: torch.Tensor) -> float:
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        return max(p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, "sum"))
+        return max(p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, Settings()))
 
     before = worst(z)
     for _ in range(40):

@@ -14,9 +14,10 @@ from anatomica.frame import Frame
 from anatomica.labels import anatomy
 from anatomica.models.field import CHUNK_POINTS, slice_trilinear
 from anatomica.models.zoo import Model
-from anatomica.parse import Union, subset
+from anatomica.parse import Union, membership
 from anatomica.residuals import Probe, geometric_probe, topological_probe
 from anatomica.resolve import Resolved
+from anatomica.sparse import sample_where_it_varies
 from anatomica.substructures import temperature
 
 
@@ -24,12 +25,14 @@ from anatomica.substructures import temperature
 class Settings:
     """`damping` is the share of J J^T's mean diagonal that is added to it; `radius` the largest RMS change of
     a standardised latent a step, which keeps early, noisy predictions from being torn apart; `inner` the
-    number of steps at each noise level."""
+    number of steps at each noise level; `union` how geometry sees several tissues; `skip` the variation below
+    which topology does not decode every point."""
 
     damping: float = 0.03
     radius: float = 0.08
     inner: int = 1
     union: Union = "sum"
+    skip: float = 0.02
 
 
 def gauss_newton(
@@ -65,28 +68,41 @@ def newton_step(
     with torch.no_grad():
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
     for r in resolved:
-        for probe in probes(model, r, frame, features, settings.union):
+        for probe in probes(model, r, frame, features, settings):
             if probe.rho.shape[1] and probe.points.shape[1]:
                 rho.append(probe.rho)
-                J.append(jacobian(model, z, features, probe, r, settings.union))
+                J.append(jacobian(model, z, features, probe, r))
     if not rho:
         return torch.zeros_like(z)
     return _solve(torch.cat(rho, dim=1), torch.cat(J, dim=1), settings).view_as(z)
 
 
-def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, union: Union) -> list[Probe]:
-    """A constraint's residuals at the current prediction: geometric, topological or both."""
+def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: Settings) -> list[Probe]:
+    """A constraint's residuals at the current prediction: geometric, topological or both.
+
+    Topology is that of the margin, whose level 1/2 is the label map's border; where it does not vary it is
+    not decoded.
+    """
     batch = len(features)
     domains = r.domains.to(model.scaler.mean)
     X = domains.points()
     X = X if X.dim() == 6 else X.expand(batch, *X.shape)
-    S = probabilities(model, features, X.reshape(batch, -1, 3), r, union).reshape(X.shape[:-1])
     wanted, found = r.wanted, []
     if any(x is not None for x in (wanted.mass, wanted.centroid, wanted.shape)):
-        found.append(geometric_probe(S, X, r, frame))
+        S = probabilities(model, features, X.reshape(batch, -1, 3), r, settings.union)
+        found.append(geometric_probe(S.reshape(X.shape[:-1]), X, r, frame, settings.union))
     if wanted.betti is not None:
-        found += [topological_probe(S[:, k : k + 1], X[:, k : k + 1], r) for k in _valid(domains)]
+        for k in _valid(domains):
+            S = torch.stack([_margin(model, features[i : i + 1], X[i, k], r, settings) for i in range(batch)])
+            found.append(topological_probe(S, X[:, k], r))
     return found
+
+
+def _margin(model: Model, features: Tensor, X: Tensor, r: Resolved, settings: Settings) -> Tensor:
+    def at(points: Tensor) -> Tensor:
+        return probabilities(model, features, points[None], r, "margin")[0]
+
+    return sample_where_it_varies(at, X, settings.skip)
 
 
 def _valid(domains: Domains) -> list[int]:
@@ -99,25 +115,21 @@ def probabilities(
 ) -> Float[Tensor, "b p"]:
     """The structure's probability at points, decoded in cache-sized chunks; background outside the cube."""
     parts = [
-        subset(
-            torch.softmax(model.autoencoder.field.at(features, p) / temperature(r), -1), r.selection, union
-        )
+        membership(model.autoencoder.field.at(features, p), r.selection, union, temperature(r))
         for p in points.split(max(1, CHUNK_POINTS // len(points)), dim=1)
     ]
     inside = ((points >= 0) & (points <= 1)).all(dim=-1)
     return torch.cat(parts, dim=1) * inside
 
 
-def jacobian(
-    model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolved, union: Union
-) -> Float[Tensor, "b r D"]:
+def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolved) -> Float[Tensor, "b r D"]:
     """d rho / d z of one probe."""
     field = model.autoencoder.field
     b, count = probe.rho.shape
     with torch.enable_grad():
         sliced = slice_trilinear(features, probe.points).detach().requires_grad_()
         logits = field.decode(sliced, probe.points)
-        S = subset(torch.softmax(logits / temperature(r), -1), r.selection, union)
+        S = membership(logits, r.selection, probe.union, temperature(r))
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
         # prepare and slice are linear in z: all residuals go back through them together, as one batch.

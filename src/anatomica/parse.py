@@ -12,7 +12,7 @@ from torch import Tensor
 
 from anatomica.domains.domain import Domains
 
-Union = Literal["max", "sum"]
+Union = Literal["max", "sum", "margin"]
 FieldFunction = Callable[[Tensor], Tensor]
 """field(points (b, p, 3)) -> logits (b, p, C): a neural field bound to its latents, or anything like it."""
 
@@ -24,6 +24,25 @@ def subset(V: Float[Tensor, "*b C"], selection: Sequence[int], union: Union = "m
     """
     chosen = V[..., list(selection)]
     return chosen.amax(dim=-1) if union == "max" else chosen.sum(dim=-1)
+
+
+def membership(
+    logits: Float[Tensor, "*b C"],
+    selection: Sequence[int],
+    union: Union = "max",
+    temperature: float = 1.0,
+) -> Float[Tensor, "*b"]:
+    """How far each point belongs to the selected tissues, in (0, 1); the temperature divides the logits.
+
+    `max` and `sum` are the subset operator on softmax probabilities. `margin` is the logistic function of the
+    best selected logit minus the best other one: above 1/2 exactly where the label map (argmax) has one of
+    the tissues, so that what is true of it at level 1/2 is true of the finished map.
+    """
+    if union != "margin":
+        return subset(torch.softmax(logits / temperature, dim=-1), selection, union)
+    others = [c for c in range(logits.shape[-1]) if c not in selection]
+    margin = logits[..., list(selection)].amax(dim=-1) - logits[..., others].amax(dim=-1)
+    return torch.sigmoid(margin / temperature)
 
 
 def slice_volume(S: Float[Tensor, "b h w d"], points: Float[Tensor, "b *p 3"]) -> Float[Tensor, "b *p"]:
@@ -67,7 +86,7 @@ def l_parse(
     """
     points = _points(domains, batch)
     logits = field(points.reshape(batch, -1, 3))
-    S = subset(torch.softmax(logits / temperature, dim=-1), selection, union)
+    S = membership(logits, selection, union, temperature)
     inside = ((points >= 0) & (points <= 1)).all(dim=-1)
     return S.reshape(points.shape[:-1]) * inside.to(S)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from anatomica.frame import Frame
 from anatomica.homology import persistence_pairs
 from anatomica.moments import Moments, measure_moments
+from anatomica.parse import Union
 from anatomica.potentials import betti_of, preserved
 from anatomica.resolve import Resolved
 
@@ -30,16 +31,22 @@ TOPOLOGY_TOLERANCE = 0.1
 class Probe:
     """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
 
-    `rho` is 0 where a residual is switched off (an invalid domain, a padded feature).
+    `rho` is 0 where a residual is switched off (an invalid domain, a padded feature). `union` says which S
+    the derivative is by.
     """
 
     rho: Float[Tensor, "b r"]
     points: Float[Tensor, "b p 3"]
     slope: Float[Tensor, "b r p"]
+    union: Union
 
 
 def geometric_probe(
-    S: Float[Tensor, "b k a e g"], X: Float[Tensor, "b k a e g 3"], r: Resolved, frame: Frame
+    S: Float[Tensor, "b k a e g"],
+    X: Float[Tensor, "b k a e g 3"],
+    r: Resolved,
+    frame: Frame,
+    union: Union = "sum",
 ) -> Probe:
     """Residuals of mass, centroid and shape of K substructures: 1 + 3 + 6 each, where there is a target."""
     leaf = S.detach().requires_grad_()
@@ -49,7 +56,8 @@ def geometric_probe(
         pick = torch.eye(count, dtype=S.dtype, device=S.device)[:, None].expand(count, len(S), count)
         (slope,) = torch.autograd.grad(rho, leaf, pick, is_grads_batched=True)
     moving = ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
-    return Probe(rho.detach(), X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving].transpose(0, 1))
+    slope = slope.flatten(2)[:, :, moving].transpose(0, 1)
+    return Probe(rho.detach(), X.flatten(1, -2)[:, moving], slope, union)
 
 
 def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
@@ -72,7 +80,7 @@ def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
     return torch.cat(parts, dim=-1).flatten(1)
 
 
-def topological_probe(S: Float[Tensor, "b 1 a e g"], X: Float[Tensor, "b 1 a e g 3"], r: Resolved) -> Probe:
+def topological_probe(S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], r: Resolved) -> Probe:
     """Residuals "persistence is 1" of the B features to preserve and "is 0" of the strongest others.
 
     Each acts on two voxels, the feature's birth and death.
@@ -80,7 +88,7 @@ def topological_probe(S: Float[Tensor, "b 1 a e g"], X: Float[Tensor, "b 1 a e g
     prior = r.wanted.betti
     assert prior is not None
     dims = [d for d, wanted in enumerate(betti_of(prior)) if wanted is not None]
-    pairs = persistence_pairs(S[:, 0].detach(), dims=dims)
+    pairs = persistence_pairs(S.detach(), dims=dims)
     keep = preserved(pairs, prior)
     rows = []
     for sample in range(len(S)):
@@ -105,4 +113,4 @@ def topological_probe(S: Float[Tensor, "b 1 a e g"], X: Float[Tensor, "b 1 a e g
         slope[sample, index, 2 * index + 1] = -1 / TOPOLOGY_TOLERANCE
     flat = X.flatten(1, -2)
     points = torch.gather(flat, 1, voxel[..., None].expand(-1, -1, 3))
-    return Probe(rho, points, slope)
+    return Probe(rho, points, slope, "margin")

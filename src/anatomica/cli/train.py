@@ -59,7 +59,7 @@ def autoencoder(
         bool, typer.Option("--full-grid", help="Train on every voxel instead of drawn points.")
     ] = False,
     kl: Annotated[
-        float | None, typer.Option("--kl", help="Weight of the KL, summed over the latent; default 1e-6.")
+        float | None, typer.Option("--kl", help="Weight of the KL, summed over the latent; default: the preset's.")
     ] = None,
     seed: Seed = 0,
     resume: Resume = False,

@@ -141,7 +141,7 @@ PRESETS: dict[str, Preset] = {
             field=FieldConfig(channels=64, hidden=64),
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
-        EDMConfig(),
+        EDMConfig(p_mean=0.4, p_std=1.4),
         SamplingConfig(method="multistep", steps=25, rho=7.0),
         TrainingConfig(
             lr=5e-3,
@@ -150,13 +150,14 @@ PRESETS: dict[str, Preset] = {
             schedule="cosine",
             warmup=0.02,
             ema=0.99,
+            kl=1e-7,
             points=16384,
             augment=0.5,
             crop=32,
             crop_until=0.6,
         ),
         TrainingConfig(
-            lr=1e-3, batch=16, epochs=40, schedule="cosine", warmup=0.05, ema=0.999, augment=1.0, copies=4
+            lr=1e-3, batch=8, epochs=20, schedule="cosine", warmup=0.05, ema=0.999, augment=0.5, copies=4
         ),
     ),
 }
