@@ -9,6 +9,7 @@ from anatomica.data.phantoms import Phantom, phantom
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX, LEVELS
 from anatomica.data.phantoms.spinal import PATHOLOGIES
+from anatomica.data.population import agree
 from anatomica.homology.betti import betti_numbers
 from anatomica.labels import ANATOMIES
 
@@ -23,16 +24,6 @@ def wrong_topology(patient: Phantom) -> dict[str, tuple[list[int], list[int]]]:
         if betti != stated:
             found[name] = (stated, betti)
     return found
-
-
-def halved(array: np.ndarray, id: int) -> np.ndarray:
-    """The label's mask on a grid half as fine: where it fills at least half of the eight voxels."""
-    n = array.shape[0] // 2
-    return (array == id).reshape(n, 2, n, 2, n, 2).mean((1, 3, 5)) >= 0.5
-
-
-def dice(a: np.ndarray, b: np.ndarray) -> float:
-    return float(2 * (a & b).sum() / (a.sum() + b.sum()))
 
 
 def test_the_levels_are_the_label_table():
@@ -62,15 +53,13 @@ def test_five_thoracic_vertebrae_have_nine_loops_at_both_resolutions():
         assert tuple(betti_numbers(mask)) == (1, 9, 0)
 
 
-def test_the_same_patient_at_64_and_128():
-    coarse, fine = phantom("spinal", 3, 64), phantom("spinal", 3, 128)
+@pytest.mark.parametrize("seed", [0, 3, 12, 13])
+def test_the_same_patient_at_64_and_128(seed: int):
+    """Vertebrae that the window cuts too: it would leave slivers of T5 or T11 in all but seed 3."""
+    coarse, fine = phantom("spinal", seed, 64), phantom("spinal", seed, 128)
     assert coarse.truth == fine.truth
-    for name in coarse.label_map.present():
-        id = coarse.label_map.table.id_of(name)
-        mask = coarse.label_map.array == id
-        # A sliver that the window's border leaves is too small to compare.
-        if mask.sum() > 250:
-            assert dice(mask, halved(fine.label_map.array, id)) > 0.9, name
+    assert coarse.label_map.present() == fine.label_map.present()
+    assert min(agree(coarse, fine).values()) > 0.9
 
 
 def test_a_seed_is_a_patient():

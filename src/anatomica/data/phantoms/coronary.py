@@ -11,6 +11,7 @@ import numpy as np
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.artery import ANGLES, EDGE_MM, ROWS, Vessel, grow, sheet, soft_max
 from anatomica.data.phantoms.normals import CORONARY as PUBLISHED
+from anatomica.data.phantoms.paint import draw_pathology
 from anatomica.labels import anatomy
 from anatomica.volume import LabelMap, cube_affine
 
@@ -23,25 +24,17 @@ PATHOLOGIES: dict[str, float] = {
     "ectasia": 0.05,
 }
 
-
 _SALT = 1004  # keeps the anatomies' populations independent of each other at equal seeds
 
 
 def build(seed: int, n: int, pathology: str | None = None) -> Phantom:
     """The coronary phantom of this seed on an n^3 grid; `pathology` forces one of PATHOLOGIES (or 'none')."""
     rng = np.random.default_rng([_SALT, seed])
-    chosen = _choose(rng, pathology)
+    chosen = draw_pathology(rng, PATHOLOGIES, pathology)
     vessel = grow(rng, chosen)
     array = _draw(vessel, n)
     label_map = LabelMap(array, cube_affine(EDGE_MM, n), anatomy("coronary").table)
     return Phantom(label_map, _truth(vessel, seed, chosen))
-
-
-def _choose(rng: np.random.Generator, pathology: str | None) -> str | None:
-    """The pathology asked for, or one at its stated rate; None is a patient without a named one."""
-    drawn = rng.choice([*PATHOLOGIES, "none"], p=[*PATHOLOGIES.values(), 1 - sum(PATHOLOGIES.values())])
-    chosen = str(drawn) if pathology is None else pathology
-    return None if chosen == "none" else chosen
 
 
 def _draw(vessel: Vessel, n: int) -> np.ndarray:

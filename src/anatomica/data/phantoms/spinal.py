@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import cc3d
 import numpy as np
-from scipy import ndimage
+from scipy.spatial import KDTree
 
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.bones import canal_y_mm
@@ -19,6 +19,7 @@ from anatomica.data.phantoms.column import Column, grow
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX
 from anatomica.data.phantoms.normals import SPINAL as PUBLISHED
+from anatomica.data.phantoms.paint import draw_pathology
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.labels import ANATOMIES
 from anatomica.volume import LabelMap, cube_affine
@@ -40,27 +41,24 @@ GAP_MM = 2.5
 MARGIN_MM = 4.0
 """Around a vertebra's box: room for the deformation and for the gap's rule."""
 CRUMB_ML = 0.12
+"""Smaller pieces of a bone are what the gap's rule leaves over, at any resolution."""
+SLIVER_GRID, SLIVER_VOXELS, SLIVER_THICK = 64, 48, 3
+"""Fewer voxels of this grid, or fewer along an axis, and a piece of a bone is not shown at any resolution:
+the window cut it so thin that a finer and a coarser grid would not show the same.
+"""
 _SALT = 1003  # keeps the anatomies' populations independent of each other at equal seeds
 
 
 def build(seed: int, n: int, pathology: str | None) -> Phantom:
     """The spinal patient `seed` on an n^3 grid."""
     rng = np.random.default_rng([_SALT, seed])
-    pathology = _choose(rng, pathology)
+    pathology = draw_pathology(rng, PATHOLOGIES, pathology)
     column = grow(rng, pathology)
     warp = random_warp(rng, 2.5, [(52.0, 2.0), (22.0, 0.75), (11.0, 0.3)], reach_mm=90.0)
     column = _in_window(rng, column, pathology)
     array = _draw(column, warp, n)
     label_map = LabelMap(array, cube_affine(FRAME.edge_mm, n), FRAME.table)
     return Phantom(label_map, _truth(seed, pathology, column, warp))
-
-
-def _choose(rng: np.random.Generator, asked: str | None) -> str | None:
-    """The pathology asked for, or one at its stated rate; None is a patient without a named one."""
-    rates = [*PATHOLOGIES.values(), 1 - sum(PATHOLOGIES.values())]
-    drawn = str(rng.choice([*PATHOLOGIES, "none"], p=rates))
-    chosen = drawn if asked is None else asked
-    return None if chosen == "none" else chosen
 
 
 def _in_window(rng: np.random.Generator, column: Column, pathology: str | None) -> Column:
@@ -103,6 +101,14 @@ def _ring_mm(column: Column, i: int) -> Array:
 
 
 def _draw(column: Column, warp: Warp, n: int) -> Array:
+    """The bones on an n^3 grid, without the slivers that the window cuts off."""
+    array = _raster(column, warp, n)
+    plan = array if n == SLIVER_GRID else _raster(column, warp, SLIVER_GRID)
+    _drop_slivers(array, plan)
+    return array
+
+
+def _raster(column: Column, warp: Warp, n: int) -> Array:
     """Each voxel goes to the bone it is deepest in, unless a second bone is closer than the gap allows."""
     grid = warp.grid(FRAME.edge_mm, n)
     best = np.full((n, n, n), 40.0, dtype=np.float32)
@@ -148,16 +154,33 @@ def _box(column: Column, warp: Warp, i: int, n: int) -> tuple[slice, slice, slic
 
 
 def _sweep(array: Array, crumb_voxels: float) -> None:
-    """Drop crumbs: pieces of a label too small to be a part of a vertebra that the window cuts."""
-    for id, box in enumerate(ndimage.find_objects(array), start=1):
-        if box is None:
-            continue
-        view = array[box]
-        pieces = np.asarray(cc3d.connected_components(view == id, connectivity=6))
-        sizes = np.bincount(pieces.ravel())
-        small = np.flatnonzero(sizes < crumb_voxels)
-        if len(small):
-            view[np.isin(pieces, small[small > 0])] = 0
+    """Drop crumbs: pieces of a bone too small to be a part of it that the window cuts."""
+    pieces, sizes, _ = _pieces(array)
+    array[(sizes < crumb_voxels)[pieces]] = 0
+
+
+def _drop_slivers(array: Array, plan: Array) -> None:
+    """Drop what the plan, the same bones on the sliver grid, shows as slivers.
+
+    Pieces part and meet elsewhere on another grid, so each voxel asks its bone's nearest one in the plan.
+    """
+    pieces, sizes, thick = _pieces(plan)
+    sliver = ((sizes < SLIVER_VOXELS) | (thick < SLIVER_THICK))[pieces]
+    for id in np.intersect1d(array, plan[sliver]):
+        here, there = np.argwhere(array == id), np.argwhere(plan == id)
+        _, nearest = KDTree((there + 0.5) / len(plan)).query((here + 0.5) / len(array))
+        gone = here[sliver[tuple(there[nearest].T)]]
+        array[tuple(gone.T)] = 0
+    for id in np.setdiff1d(array, plan):
+        array[array == id] = 0
+
+
+def _pieces(array: Array) -> tuple[Array, Array, Array]:
+    """The number of each voxel's connected piece of one label; a piece's voxels, and its least extent."""
+    pieces = np.asarray(cc3d.connected_components(array, connectivity=6))
+    found = cc3d.statistics(pieces, no_slice_conversion=True)
+    boxes = np.asarray(found["bounding_boxes"], dtype=int)  # first and last voxel, axis by axis
+    return pieces, found["voxel_counts"], (boxes[:, 1::2] - boxes[:, ::2] + 1).min(1)
 
 
 def _truth(seed: int, pathology: str | None, column: Column, warp: Warp) -> Truth:
