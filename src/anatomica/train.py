@@ -63,13 +63,18 @@ def train_autoencoder(
     budget: Budget,
     options: Options = Options(),
     held_out: UInt8[Tensor, "v n n n"] | None = None,
+    start: Autoencoder | None = None,
 ) -> Autoencoder:
-    """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model."""
+    """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model.
+
+    With `start`, a trained autoencoder's decoders are trained on and its encoder stays as it is: the latent
+    space is the same, and a denoiser that was trained in it remains valid.
+    """
     team, about = join_team(options.device), anatomy(anatomy_name)
     training = config.train_autoencoder
     classes = len(about.table)
     _check_data(labels, config, classes)
-    model = _fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
+    model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
@@ -106,8 +111,9 @@ def train_autoencoder(
         copy.load_state_dict(ema.state)
         return reconstruction(copy, held_out[:4], about.table).summary()
 
-    describe = _describe("autoencoder", about, config, training, budget, options) | {"maps": len(labels)}
-    ema = _loop(objective, model, batch, run, training, budget, options, team, describe, validate)
+    kind = "autoencoder" if start is None else "decoders"
+    describe = _describe(kind, about, config, training, budget, options) | {"maps": len(labels)}
+    ema = loop(objective, model, batch, run, training, budget, options, team, describe, validate)
     model.load_state_dict(ema.state)
     return model.eval()
 
@@ -127,7 +133,7 @@ def train_denoiser(
     latents, scaler = cached_latents(labels, autoencoder.to(team.device), run, training, options.seed, team)
     z_all = scaler.standardise(latents)
     c, n = config.autoencoder.latent_channels, config.autoencoder.latent_n
-    model = _fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
+    model = fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)
@@ -143,12 +149,12 @@ def train_denoiser(
         return tuple(x[share].to(team.device) for x in (z_all[rows], noise, uniform))
 
     describe = _describe("denoiser", about, config, training, budget, options) | {"maps": len(labels)}
-    ema = _loop(objective, model, batch, run, training, budget, options, team, describe, lambda _: "")
+    ema = loop(objective, model, batch, run, training, budget, options, team, describe, lambda _: "")
     model.load_state_dict(ema.state)
     return model.eval(), scaler
 
 
-def _loop(
+def loop(
     objective: nn.Module,
     model: nn.Module,
     batch: Callable[[int, float], tuple[Any, ...]],
@@ -245,7 +251,7 @@ def _stop_signals() -> Iterator[dict[str, bool]]:
 M = TypeVar("M", bound=nn.Module)
 
 
-def _fresh(build: Callable[[], M], seed: int) -> M:
+def fresh(build: Callable[[], M], seed: int) -> M:
     """Initial weights from the seed, without touching the global random state of the caller."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -59,7 +59,8 @@ def autoencoder(
         bool, typer.Option("--full-grid", help="Train on every voxel instead of drawn points.")
     ] = False,
     kl: Annotated[
-        float | None, typer.Option("--kl", help="Weight of the KL, summed over the latent; default: the preset's.")
+        float | None,
+        typer.Option("--kl", help="Weight of the KL, summed over the latent; default: the preset's."),
     ] = None,
     seed: Seed = 0,
     resume: Resume = False,
@@ -86,6 +87,41 @@ def autoencoder(
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
     train_autoencoder(maps, out / "autoencoder", anatomy, config, budget, options, held_out)
+
+
+@train.command()
+def decoders(
+    anatomy: AnatomyOption,
+    data: Data,
+    out: Out,
+    preset: PresetName = "small",
+    steps: Steps = None,
+    minutes: Minutes = None,
+    lr: Lr = None,
+    batch: BatchSize = None,
+    seed: Seed = 1,
+    resume: Resume = False,
+    device: Device = "cpu",
+    bf16: Bf16 = False,
+    compile: Compile = False,
+    checkpointing: Recompute = False,
+) -> None:
+    """Both decoders of the run's autoencoder, trained on; its latent space and denoiser stay valid.
+
+    Example: `anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
+    """
+    from anatomica.models.presets import preset as preset_of
+    from anatomica.train import Options, train_autoencoder
+    from anatomica.training.run import read_autoencoder
+
+    config = preset_of(preset)
+    start, _ = read_autoencoder(out)
+    training = _override(config.train_autoencoder, lr, batch)
+    config = dataclasses.replace(config, train_autoencoder=training, autoencoder=start.config)
+    maps, held_out = _load(data, anatomy, config)
+    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    budget = _budget(steps, minutes, training, len(maps))
+    train_autoencoder(maps, out / "decoders", anatomy, config, budget, options, held_out, start)
 
 
 @train.command()
@@ -121,6 +157,65 @@ def denoiser(
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
     train_denoiser(maps, model, out / "denoiser", anatomy, config, budget, options)
+
+
+@train.command()
+def baseline(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of all baselines.")] = Path(
+        "runs/baselines"
+    ),
+    task: Annotated[
+        list[str] | None, typer.Option("--task", "-t", help="Only this task, repeatable; default: all four.")
+    ] = None,
+    conditioning: Annotated[
+        list[str] | None, typer.Option("--conditioning", "-c", help="explicit or implicit; default: both.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="Shipped anatomy or a model's folder.")] = "cardiac",
+    minutes: Annotated[float, typer.Option("--minutes", help="Training time of each.")] = 6.0,
+    steps: Steps = None,
+    lr: Lr = None,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Start from random weights, not from the model's.")
+    ] = False,
+    seed: Seed = 0,
+    device: Device = "cpu",
+) -> None:
+    """The paper's baselines: denoisers conditioned on a task's moments, for `anatomica evaluate geometric`.
+
+    Without --task and --conditioning all eight are trained, one after the other: --minutes each, and a few
+    more the first time for encoding and measuring. What is finished is skipped, what was interrupted goes on.
+
+    Example: `anatomica train baseline -d caches/cardiac -o runs/baselines -t right-ventricle -c implicit`
+    """
+    import time
+
+    from rich.console import Console
+
+    from anatomica.baselines import folder_name
+    from anatomica.data.dataset import LabelMapDataset
+    from anatomica.models.zoo import load_model
+    from anatomica.train import CHECKPOINT, Options
+    from anatomica.training.baselines import CONDITIONINGS, TASKS, train_baseline, tuning
+    from anatomica.training.budget import Budget
+
+    prior = load_model(model, device)
+    for asked in conditioning or ():
+        if asked not in CONDITIONINGS:
+            raise AnatomicaError(f"unknown conditioning {asked!r}; allowed: {', '.join(CONDITIONINGS)}")
+    maps = LabelMapDataset(data, "train", prior.n).load_all()
+    budget = Budget(steps) if steps is not None else Budget(minutes=minutes)
+    training = _override(tuning(prior, from_scratch), lr, None)
+    console, began = Console(), time.monotonic()
+    for name in task or TASKS:
+        for kind in (k for k in CONDITIONINGS if conditioning is None or k in conditioning):
+            resume = (out / folder_name(name, kind) / CHECKPOINT).exists()
+            options = Options(seed, device, resume)
+            made = train_baseline(prior, maps, name, kind, out, budget, options, from_scratch, training)
+            spent = (time.monotonic() - began) / 60
+            console.print(
+                f"{out / folder_name(name, kind)}: {made.hash}, {spent:.1f} min in all", highlight=False
+            )
 
 
 @train.command()

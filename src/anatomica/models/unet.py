@@ -59,7 +59,7 @@ class UNet(nn.Module):
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
     def forward(
-        self, x: Float[Tensor, "b c h w d"], c_noise: Float[Tensor, " b"]
+        self, x: Float[Tensor, "b in h w d"], c_noise: Float[Tensor, " b"]
     ) -> Float[Tensor, "b c h w d"]:
         embedding = self.embed(noise_features(c_noise, self.embedding_dim))
         h = self.conv_in(x)
