@@ -1,4 +1,4 @@
-"""A run folder: RUN/autoencoder and RUN/denoiser, read back into models and exported to a model folder."""
+"""A run folder: RUN/autoencoder (then perhaps RUN/decoders) and RUN/denoiser, read back and exported."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def read_autoencoder(run: Path) -> tuple[Autoencoder, dict[str, Any]]:
-    """The EMA's autoencoder of RUN/autoencoder and the run's description."""
-    path = run / "autoencoder" / CHECKPOINT
+    """The EMA's autoencoder of RUN/decoders, or else RUN/autoencoder, and the run's description."""
+    path = run / "decoders" / CHECKPOINT
+    if not path.is_file():
+        path = run / "autoencoder" / CHECKPOINT
     if not path.is_file():
         raise AnatomicaError(
             f"{run} has no trained autoencoder; run `anatomica train autoencoder --out {run}`"
