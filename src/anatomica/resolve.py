@@ -25,11 +25,11 @@ from anatomica.volume import LabelMap
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Targets for K domains in cube units; None is free."""
+    """Targets for K domains in cube units, for all samples or with a leading sample axis; None is free."""
 
-    mass: Float[Tensor, "k"] | None
-    centroid: Float[Tensor, "k 3"] | None
-    shape: Float[Tensor, "k 3 3"] | None
+    mass: Float[Tensor, "*b k"] | None
+    centroid: Float[Tensor, "*b k 3"] | None
+    shape: Float[Tensor, "*b k 3 3"] | None
     betti: spec.BettiPrior | None
 
 

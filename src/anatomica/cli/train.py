@@ -208,7 +208,9 @@ def baseline(
     training = _override(tuning(prior, from_scratch), lr, None)
     console, began = Console(), time.monotonic()
     for name in task or TASKS:
-        for kind in (k for k in CONDITIONINGS if conditioning is None or str(k) in conditioning):
+        for kind in CONDITIONINGS:
+            if conditioning and str(kind) not in conditioning:
+                continue
             resume = (out / folder_name(name, kind) / CHECKPOINT).exists()
             options = Options(seed, device, resume)
             made = train_baseline(prior, maps, name, kind, out, budget, options, from_scratch, training)

@@ -1,0 +1,43 @@
+"""Figure "multi-scale geometric control": four anatomies and coordinate systems, small and large domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from anatomica.experiments.figures import gallery
+from anatomica.experiments.geometric import MEASURES, fidelities
+from anatomica.experiments.lab import Lab
+from anatomica.experiments.plan import NEWTON_L, UNCONDITIONAL, Cell, Profile
+from anatomica.experiments.runner import Finished, Runner
+from anatomica.experiments.tables import conditions, markdown, shown, write_results
+from anatomica.metrics.bootstrap import mean_interval
+from anatomica.tasks import TASKS, task
+
+NAME = "multiscale"
+SAMPLES = 8
+
+
+def cells(profile: Profile, lab: Lab) -> list[Cell]:
+    names = [name for name in TASKS if name.startswith("multiscale-")]
+    count = min(profile.sweep, SAMPLES)
+    return [
+        Cell(name, method, task(name), task(name), count)
+        for name in names
+        for method in (UNCONDITIONAL, NEWTON_L)
+    ]
+
+
+def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
+    rows = []
+    for f in done:
+        errors, met = fidelities(f), mean_interval(100 * f.values("checks_met") / f.values("checks"))
+        numbers = (shown(errors[k]) for k in MEASURES)
+        rows.append([f.cell.task, f.cell.method.title, str(len(f.keys)), *numbers, shown(met)])
+    header = ("Task", "Approach", "n", "Mass", "Cent.", "Cov.", "checks met, %")
+    text = "# Multi-scale control\n\n" + markdown(header, rows)
+    text += "\nA check is one quantity of one domain within its tolerance. " + conditions(runner, done)
+    text += f"\n![samples]({NAME}.png)\n"
+    summary = {f.cell.name: {k: list(v) for k, v in fidelities(f).items()} for f in done}
+    write_results(runner, done, out, NAME, text, summary)
+    gallery(runner, done, out / f"{NAME}.png")

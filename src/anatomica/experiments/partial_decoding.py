@@ -1,0 +1,81 @@
+"""Table "partial decoding strategies": fidelity, quality and speed by decoder, strategy and resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from anatomica.experiments import paper
+from anatomica.experiments.figures import scatter
+from anatomica.experiments.geometric import MEASURES, fidelities, floor_lines, mean_seconds
+from anatomica.experiments.lab import Lab
+from anatomica.experiments.plan import GRADIENT_L, GRADIENT_V, NEWTON_L, Cell, Profile, changed, resampled
+from anatomica.experiments.quality import qualities
+from anatomica.experiments.runner import Finished, Runner
+from anatomica.experiments.tables import beside, conditions, markdown, shown, smallest, write_results
+from anatomica.spec import GlobalDomain
+from anatomica.tasks import task
+
+NAME = "partial-decoding"
+TASK = "right-ventricle"
+LEVELS = {"high": 1, "med.": 2, "low": 4}
+"""The grid's edge is the model's divided by this: the paper's 128, 64 and 32 of 128."""
+
+
+def cells(profile: Profile, lab: Lab) -> list[Cell]:
+    spec, n = task(TASK), lab.model("cardiac").n
+    count, made = profile.sweep, []
+
+    def add(method, guiding, domain: str, level: str) -> None:
+        settings = (("domain", domain), ("resolution", level))
+        made.append(Cell(TASK, replace(method, slow=True), guiding, spec, count, settings))
+
+    for method in (GRADIENT_L, NEWTON_L):
+        for level, part in LEVELS.items():
+            add(method, resampled(spec, n // part), "local", level)
+        for level, part in LEVELS.items() if method is GRADIENT_L else ():
+            coarse = changed(spec, domain=GlobalDomain(grid=(n, n, n)))
+            add(method, resampled(coarse, n // part), "coarse", level)
+    add(GRADIENT_V, resampled(spec, n), "global", "high")
+    return made
+
+
+def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
+    found, floors = qualities(runner, done)
+    errors, seconds = [fidelities(f) for f in done], [mean_seconds(f) for f in done]
+    best = {key: smallest([e[key].value for e in errors]) for key in MEASURES}
+    rows, summary = [], {}
+    for i, (f, q) in enumerate(zip(done, found, strict=True)):
+        domain, level = f.cell.setting("domain"), f.cell.setting("resolution")
+        is_paper = f.cell.method.key != NEWTON_L.key
+        known = paper.PARTIAL_DECODING.get((domain, level), (None,) * 6) if is_paper else (None,) * 6
+        speed = max(seconds) / seconds[i]
+        rows.append(
+            [
+                f.cell.method.title,
+                domain,
+                level,
+                str(len(f.keys)),
+                *(shown(errors[i][k], known[j], best=best[k] == i) for j, k in enumerate(MEASURES)),
+                shown(q.fmd, known[3]),
+                shown(q.nna, known[4]),
+                f"{speed:.2f}" + beside(known[5]),
+                f"{seconds[i]:.1f}",
+            ]
+        )
+        summary[f.cell.name] = {k: list(v) for k, v in errors[i].items()} | {
+            "quality": q.as_json(),
+            "seconds": seconds[i],
+            "speed": speed,
+        }
+    header = ("Approach", "Domain", "Res.", "n", "Mass", "Cent.", "Cov.", "FMD", "1-NNA", "Speed", "CPU s")
+    text = "# Partial decoding\n\n" + markdown(header, rows) + "\n" + floor_lines(floors)
+    text += "Speed is samples a processor second relative to the slowest row. " + conditions(runner, done)
+    text += f"\n![speed and fidelity]({NAME}.png)\n"
+    write_results(runner, done, out, NAME, text, summary)
+    points = [
+        (f"{f.cell.method.title}, {f.cell.setting('domain')} {f.cell.setting('resolution')}", s, e)
+        for f, s, e in zip(done, seconds, errors, strict=True)
+    ]
+    scatter(out / f"{NAME}.png", points, "processor seconds a sample", MEASURES)

@@ -1,0 +1,103 @@
+"""Generation quality of a cell's samples beside the floor: the same numbers for as many real patients."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from anatomica.data.cache import write_json
+from anatomica.experiments.identity import code_version, content_hash
+from anatomica.experiments.lab import Lab, Patients
+from anatomica.experiments.runner import Finished, Runner
+from anatomica.metrics.bootstrap import Interval, mean_interval, statistic_interval
+from anatomica.metrics.diversity import dissimilarity, spread
+from anatomica.metrics.frechet import fmd
+from anatomica.metrics.nna import one_nna
+
+
+@dataclass(frozen=True)
+class Quality:
+    """FMD and 1-NNA against held-out patients; diversity (mean 1 - Dice) and spread (1 is as real ones)."""
+
+    count: int
+    fmd: Interval
+    nna: Interval
+    diversity: Interval
+    spread: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "fmd": list(self.fmd),
+            "nna": list(self.nna),
+            "diversity": list(self.diversity),
+            "spread": self.spread,
+        }
+
+
+def quality(runner: Runner, done: Finished) -> Quality:
+    """Quality of the samples of a cell."""
+    lab, anatomy = runner.lab, done.cell.spec.anatomy
+    drawn = [runner.load(key) for key in done.keys]
+    samples = Patients(
+        done.keys,
+        torch.from_numpy(np.stack([d.labels for d in drawn])),
+        np.stack([d.morphology for d in drawn]),
+        np.stack([d.clouds for d in drawn]),
+    )
+    return _kept(lab, anatomy, samples)
+
+
+def floor(lab: Lab, anatomy: str, count: int) -> Quality:
+    """Quality of the first `count` training patients: what a perfect generator would get."""
+    real = lab.training(anatomy)
+    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[:count])
+    return _kept(lab, anatomy, part)
+
+
+def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
+    """From the cache, or computed and put there."""
+    real = lab.held_out(anatomy)
+    sets = [[*p.ids, hashlib.sha256(p.morphology.tobytes()).hexdigest()] for p in (samples, real)]
+    name = content_hash([anatomy, *sets, code_version(("metrics",))])
+    path = lab.cache / "quality" / f"{name}.json"
+    if path.is_file():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        first, second, third = (Interval(*kept[key]) for key in ("fmd", "nna", "diversity"))
+        return Quality(kept["count"], first, second, third, kept["spread"])
+    made = compare(samples, real, len(lab.model(anatomy).table))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, made.as_json())
+    return made
+
+
+def compare(samples: Patients, real: Patients, classes: int) -> Quality:
+    """All quality metrics of a set against the held-out patients; 1-NNA takes as many of either."""
+    count = min(len(samples), len(real))
+    features = samples.morphology
+    told = one_nna(samples.clouds[:count], real.clouds[:count])
+    return Quality(
+        len(samples),
+        statistic_interval(lambda rows: fmd(features[rows], real.morphology), len(features)),
+        mean_interval(told),
+        mean_interval(dissimilarity(samples.maps, classes)),
+        spread(features, real.morphology),
+    )
+
+
+def qualities(
+    runner: Runner, done: Sequence[Finished]
+) -> tuple[list[Quality], dict[tuple[str, int], Quality]]:
+    """Quality of each cell, and the floor for each anatomy and count among them."""
+    found = []
+    for f in done:
+        runner.tell(f"quality of {f.cell.name}")
+        found.append(quality(runner, f))
+    wanted = sorted({(f.cell.spec.anatomy, q.count) for f, q in zip(done, found, strict=True)})
+    return found, {key: floor(runner.lab, *key) for key in wanted}
