@@ -50,7 +50,10 @@ def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4) -> 
         torch.manual_seed(0)
         autoencoder = Autoencoder(classes, TINY.autoencoder)
         edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
-        scaler = LatentScaler(3).fit(torch.randn(8, 3, 4, 4, 4))
+        # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
+        with torch.no_grad():
+            autoencoder.field.mlp[-1].weight.mul_(6)
+        scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, 4, 4, 4))
     population = population_moments(ellipsoids(patients), classes)
     notes = {"preset": "small"}
     return save_model(folder, name, autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes, population)

@@ -16,17 +16,24 @@ from anatomica.resolve import Resolved
 
 @dataclass(frozen=True)
 class Check:
-    """One requested quantity of one domain: asked, achieved, the error in the tolerance's unit, met."""
+    """One requested quantity of one of a constraint's domains: asked, achieved, met.
+
+    `unit` is that of what was asked and achieved (mL, mm; shapes are xx, yy, zz, xy, xz, yz of trace 1),
+    `error_unit` that of error and tolerance. `note` says what a number cannot: the structure is not there.
+    """
 
     constraint: str
     domain: int
+    domains: int
     quantity: str
     unit: str
     requested: float | list[float]
     achieved: float | list[float]
     error: float
     tolerance: float
+    error_unit: str
     met: bool
+    note: str = ""
 
     @property
     def in_tolerances(self) -> float:
@@ -47,37 +54,45 @@ def certify(measured: Measurement, resolved: Sequence[Resolved]) -> tuple[Check,
     return tuple(checks)
 
 
+def not_placed(resolved: Sequence[Resolved]) -> list[dict]:
+    """Domains that could not be placed and so were neither guided nor checked, with the reasons."""
+    return [
+        {"constraint": r.constraint.name, "domain": k, "reason": r.domains.reasons[k]}
+        for r in resolved
+        for k in range(r.domains.count)
+        if not bool(r.domains.valid[k])
+    ]
+
+
 def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
-    name, tolerance, wanted = r.constraint.name, r.constraint.tolerance, r.wanted
-    moments = m.moments
+    tolerance, wanted, moments = r.constraint.tolerance, r.wanted, m.moments
+    where = r.constraint.name, k, r.domains.count
+    # An empty substructure has its centroid in the box's middle by convention: no such place was reached.
+    there = float(moments.mass[k]) > 0
+    note = "" if there else f"no {' + '.join(r.constraint.structure)} there"
     if wanted.mass is not None:
         want, got = float(wanted.mass[k]), float(moments.mass[k])
-        percent = 100 * abs(got - want) / max(want, r.constraint.mass_threshold)
-        allowed = tolerance.mass_percent
-        volumes = frame.to_ml(want), frame.to_ml(got)
-        yield Check(name, k, "volume", "mL (error in %)", *volumes, percent, allowed, percent <= allowed)
+        off = 100 * abs(got - want) / max(want, r.constraint.mass_threshold, 1e-12)
+        most = tolerance.mass_percent
+        yield Check(*where, "volume", "mL", frame.to_ml(want), frame.to_ml(got), off, most, "%", off <= most)
     if wanted.centroid is not None:
         want_mm = frame.to_mm(wanted.centroid[k].numpy())
         got_mm = frame.to_mm(moments.centroid[k].numpy())
-        off = float(np.linalg.norm(got_mm - want_mm))
-        allowed = tolerance.centroid_mm
-        yield Check(
-            name, k, "centroid", "mm", want_mm.tolist(), got_mm.tolist(), off, allowed, off <= allowed
-        )
+        off, most = float(np.linalg.norm(got_mm - want_mm)), tolerance.centroid_mm
+        values = want_mm.tolist(), got_mm.tolist(), off, most
+        yield Check(*where, "centroid", "mm", *values, "mm", there and off <= most, note)
     if wanted.shape is not None:
-        want_shape = wanted.shape[k].numpy()
-        got_shape = normalise(moments.covariance[k]).numpy()
-        off = float(np.abs(got_shape - want_shape).max())
-        want_6, got_6 = (x[np.triu_indices(3)].tolist() for x in (want_shape, got_shape))
-        yield Check(name, k, "shape", "trace 1", want_6, got_6, off, tolerance.shape, off <= tolerance.shape)
+        want_shape, got_shape = wanted.shape[k].numpy(), normalise(moments.covariance[k]).numpy()
+        off, most = float(np.abs(got_shape - want_shape).max()), tolerance.shape
+        # In the order of a spec's target.
+        i, j = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
+        values = want_shape[i, j].tolist(), got_shape[i, j].tolist(), off, most
+        yield Check(*where, "shape", "", *values, "", there and off <= most, note)
     if wanted.betti is not None:
-        counted = m.betti[k]
-        for number, what, got in zip(
-            betti_of(wanted.betti), ("components", "loops", "voids"), counted, strict=True
-        ):
-            if number is not None:
-                off = abs(got - number)
-                yield Check(name, k, what, "count", number, got, off, 0, off == 0)
+        names = ("components", "loops", "voids")
+        for want, what, got in zip(betti_of(wanted.betti), names, m.betti[k], strict=True):
+            if want is not None:
+                yield Check(*where, what, "", want, got, abs(got - want), 0, "", got == want)
 
 
 def all_met(checks: Sequence[Check]) -> bool:

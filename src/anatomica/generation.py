@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -19,10 +19,11 @@ from anatomica.measurement import measure_cube
 from anatomica.models.field import decode_labels
 from anatomica.models.zoo import Model
 from anatomica.resolve import Resolved, resolve
-from anatomica.sampler import Callback, sample
+from anatomica.sampler import Step, sample
 from anatomica.solvers import Guidance
 from anatomica.spec import Spec
 from anatomica.volume import LabelMap, cube_affine, to_cube
+from anatomica.watch import Curve, Error, Features, Watch
 
 Decoder = Literal["field", "conv"]
 ANOTHER_SEED = 1_000_003
@@ -34,7 +35,7 @@ class Sample:
     """One generated patient: its seed, its label map and the standardised latent it was decoded from.
 
     `checks` say what was asked and achieved, `drawn` how many candidates it was chosen from, and
-    `drawn_seed` which seed the chosen one has.
+    `drawn_seed` which seed the chosen one has. `curves` and `features` are there if they were asked for.
     """
 
     seed: int
@@ -44,10 +45,25 @@ class Sample:
     checks: tuple[Check, ...] = ()
     drawn: int = 1
     drawn_seed: int = 0
+    curves: tuple[Curve, ...] = ()
+    features: tuple[Features, ...] = ()
 
     @property
     def met(self) -> bool:
         return all_met(self.checks)
+
+
+class Progress(NamedTuple):
+    """What a callback sees once a step of a batch: whose it is, the sampler's step, and with `curves` the
+    errors of each sample."""
+
+    seeds: tuple[int, ...]
+    turn: int
+    step: Step
+    errors: list[list[Error]]
+
+
+Callback = Callable[[Progress], None]
 
 
 def generate(model: Model, spec: Spec | None = None, *, seeds: Sequence[int], **how) -> list[Sample]:
@@ -66,6 +82,7 @@ def generate_each(
     *,
     seeds: Sequence[int],
     reference: LabelMap | None = None,
+    resolved: Sequence[Resolved] | None = None,
     guidance: Guidance = Guidance(),
     until_met: int = 1,
     steps: int | None = None,
@@ -73,19 +90,24 @@ def generate_each(
     decoder: Decoder = "field",
     resolution: int | None = None,
     batch: int = 8,
+    curves: bool = False,
     callback: Callback | None = None,
 ) -> Iterator[Sample]:
     """`generate` as a stream, one batch at a time.
 
     A spec's domains, and the targets it leaves to `Constraint.match`, come from `reference` (any label map of
-    the anatomy). With `until_met`, samples whose certificate fails are drawn again, up to that many times in
-    all, and the best is kept.
+    the anatomy); or both have been placed already and are `resolved`. With `until_met`, samples whose
+    certificate fails are drawn again, up to that many times in all, and the best is kept. With `curves` the
+    constraints are also measured at every step, which takes a little time; `callback` sees every step.
+
+    Ctrl-C first yields the candidates that are finished.
     """
     if decoder == "conv" and resolution not in (None, model.n):
         raise AnatomicaError(
             f"the convolutional decoder writes {model.n}^3 voxels alone; use decoder 'field'"
         )
-    resolved = () if spec is None else resolve_for(model, spec, reference)
+    if resolved is None:
+        resolved = () if spec is None else resolve_for(model, spec, reference)
     n = resolution or model.n
     config = replace(
         model.sampling, steps=steps or model.sampling.steps, method=method or model.sampling.method
@@ -94,26 +116,61 @@ def generate_each(
     for start in range(0, len(seeds), max(1, batch)):
         chosen = [int(s) for s in seeds[start : start + max(1, batch)]]
         best: dict[int, Sample] = {}
-        for turn in range(max(1, until_met)):
-            open_seeds = [s for s in chosen if s not in best or not best[s].met]
-            if not open_seeds:
-                break
-            began = time.perf_counter()
-            drawn = [s + turn * ANOTHER_SEED for s in open_seeds]
-            z = sample(denoiser, model.latent_shape, drawn, config, device=model.device, callback=callback)
-            if resolved:
-                z = guidance.finish(model, resolved, z)
-            maps = decode(model, z, n, decoder)
-            seconds = (time.perf_counter() - began) / len(drawn)
-            for seed, label_map, latent, used in zip(open_seeds, maps, z.cpu(), drawn, strict=True):
-                checks = certificate(label_map, spec, resolved)
-                spent = seconds + (best[seed].seconds if seed in best else 0.0)
-                new = Sample(seed, label_map, latent, spent, checks, turn + 1, used)
-                if seed not in best or badness(checks) < badness(best[seed].checks):
-                    best[seed] = new
-                else:
-                    best[seed] = replace(best[seed], seconds=spent, drawn=turn + 1)
+        try:
+            for turn in range(max(1, until_met)):
+                open_seeds = [s for s in chosen if s not in best or not best[s].met]
+                if not open_seeds:
+                    break
+                began = time.perf_counter()
+                drawn = [s + turn * ANOTHER_SEED for s in open_seeds]
+                watch = Watch(model, resolved) if curves and resolved else None
+                see = _seen(open_seeds, turn, watch, callback)
+                z = sample(denoiser, model.latent_shape, drawn, config, device=model.device, callback=see)
+                if resolved:
+                    z = guidance.finish(model, resolved, z)
+                if watch is not None:
+                    watch.finish(config.steps + 1, z)
+                maps = decode(model, z, n, decoder)
+                seconds = (time.perf_counter() - began) / len(drawn)
+                for i, (seed, label_map) in enumerate(zip(open_seeds, maps, strict=True)):
+                    new = Sample(
+                        seed,
+                        label_map,
+                        z[i].cpu(),
+                        seconds,
+                        certificate(label_map, spec, resolved),
+                        drawn_seed=drawn[i],
+                        curves=() if watch is None else watch.curves(i),
+                        features=() if watch is None else tuple(watch.features[i]),
+                    )
+                    best[seed] = better(best.get(seed), new)
+        except KeyboardInterrupt:
+            yield from (best[s] for s in chosen if s in best)
+            raise
         yield from (best[s] for s in chosen)
+
+
+def better(old: Sample | None, new: Sample) -> Sample:
+    """The better of two candidates by certificate, with the time and the number of draws of both."""
+    if old is None:
+        return new
+    kept = new if badness(new.checks) < badness(old.checks) else old
+    return replace(kept, seconds=old.seconds + new.seconds, drawn=old.drawn + new.drawn)
+
+
+def _seen(
+    seeds: Sequence[int], turn: int, watch: Watch | None, callback: Callback | None
+) -> Callable[[Step], None] | None:
+    """The sampler's callback: look at the errors, then tell the caller's."""
+    if watch is None and callback is None:
+        return None
+
+    def see(step: Step) -> None:
+        errors = [] if watch is None else watch.look(step.index + 1, step.count, step.denoised)
+        if callback is not None:
+            callback(Progress(tuple(seeds), turn, step, errors))
+
+    return see
 
 
 def resolve_for(model: Model, spec: Spec, reference: LabelMap | None = None) -> tuple[Resolved, ...]:

@@ -1,99 +1,134 @@
-"""Requested against achieved: a table on screen, report.json, and report.html in one self-contained file."""
+"""Requested against achieved: tables on screen, report.json, and report.html in one self-contained file."""
 
 from __future__ import annotations
 
 import base64
 import html
-import io
 import json
-import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import torch
-from matplotlib.figure import Figure
 from rich.table import Table
 
-from anatomica import __version__
-from anatomica.certify import Check
-from anatomica.frame import Frame
+from anatomica.certify import Check, not_placed
+from anatomica.feasibility import Comparison
+from anatomica.figures import as_png, curves_figure, diagrams_figure, sample_picture
 from anatomica.generation import Sample
-from anatomica.labels import anatomy
-from anatomica.measurement import measure_cube
 from anatomica.models.zoo import Model
-from anatomica.moments import Moments
-from anatomica.picture import (
-    ACHIEVED_COLOUR,
-    TARGET_COLOUR,
-    Wire,
-    box_wire,
-    ellipsoid_wire,
-    focus,
-    moment_wires,
-    show,
-)
-from anatomica.render import Camera, render
+from anatomica.nifti import write_atomic
 from anatomica.resolve import Resolved
 from anatomica.spec import Spec
 
+MOST_PICTURES = 64
+ASKED_UNITS = {"volume_ml": "mL", "centroid_mm": "mm", "shape": ""}
+
 
 def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
-    """A row a check: requested, achieved, error, met."""
+    """A row a check: requested, achieved, error and tolerance, met."""
     table = Table(title="requested and achieved")
-    for name in ("sample", "constraint", "quantity", "requested", "achieved", "error", "tolerance", "met"):
-        table.add_column(name, justify="left" if name in ("constraint", "quantity") else "right")
-    rows = [(s, c) for s in samples for c in s.checks]
-    for sample, c in rows[:most]:
-        table.add_row(
-            str(sample.seed),
-            c.constraint + (f" [{c.domain + 1}]" if _many(sample.checks, c) else ""),
-            c.quantity,
-            _number(c.requested),
-            _number(c.achieved),
-            f"{c.error:.3g} {error_unit(c)}",
-            f"{c.tolerance:g} {error_unit(c)}",
-            "[green]yes[/]" if c.met else "[red]no[/]",
-        )
-    if len(rows) > most:
-        table.caption = f"{len(rows) - most} more rows in report.json"
+    for name in ("sample", "constraint", "quantity", "requested", "achieved", "error (allowed)", "met"):
+        wraps = name in ("requested", "achieved")
+        side = "left" if name in ("constraint", "quantity") else "right"
+        table.add_column(name, justify=side, no_wrap=not wraps and name != "constraint")
+    left = most
+    for sample in samples:
+        for n, c in enumerate(sample.checks[: max(left, 0)]):
+            seed, constraint, quantity, requested, achieved, error, tolerance = _cells(sample.seed, c)
+            met = "[green]yes[/]" if c.met else "[red]no[/]"
+            row = (constraint, quantity, requested, achieved, f"{error} ({tolerance})", met)
+            table.add_row("" if n else seed, *row, end_section=n == len(sample.checks) - 1)
+        left -= len(sample.checks)
+    if left < 0:
+        table.caption = f"{-left} more rows in report.json"
     return table
 
 
-def error_unit(c: Check) -> str:
-    return {"volume": "%", "centroid": "mm", "shape": ""}.get(c.quantity, "")
+def population_table(comparisons: Sequence[Comparison]) -> Table:
+    """Targets outside the training population, with what it has and the nearest target within it."""
+    table = Table(title="outside the training population; tried all the same")
+    for name in ("constraint", "quantity", "requested", "training 5 to 95 %", "nearest feasible", "distance"):
+        table.add_column(name, justify="left" if name in ("constraint", "quantity") else "right")
+    for row in _population_rows(c for c in comparisons if c.outside):
+        table.add_row(*row)
+    table.caption = "distance: Mahalanobis, all of a constraint's quantities together (95 % of patients)"
+    return table
 
 
-def _many(checks: Sequence[Check], c: Check) -> bool:
-    return any(x.domain > 0 for x in checks if x.constraint == c.constraint)
+def volume_table(model: Model, made: Sequence[Sample]) -> Table:
+    """Volumes in mL, a row a tissue, beside the population's 5th, 50th and 95th percentile."""
+    population = model.card.get("population", {})
+    table = Table(title=f"{model.anatomy}: volumes in mL")
+    table.add_column("tissue")
+    shown = made[:8]
+    for sample in shown:
+        table.add_column(f"seed {sample.seed}", justify="right")
+    for title in ("training 5 %", "50 %", "95 %"):
+        table.add_column(title, justify="right", style="dim")
+    for name in model.table.tissues:
+        known = population.get(name, {}).get("volume_ml", {})
+        row = []
+        for sample in shown:
+            volume = sample.label_map.volume_ml(name)
+            outside = bool(known) and not known["1"] <= volume <= known["99"]
+            row.append(f"[yellow]{volume:.4g}[/]" if outside else f"{volume:.4g}")
+        table.add_row(name, *row, *(f"{known[p]:.4g}" if known else "" for p in ("5", "50", "95")))
+    return table
+
+
+def _population_rows(comparisons: Iterable[Comparison]) -> Iterable[list[str]]:
+    for c in comparisons:
+        for key, value in c.requested.items():
+            unit = ASKED_UNITS[key]
+            low, high = c.seen[key]
+            seen = f"{_number(low)} to {_number(high)}" if not isinstance(low, list) else _ranges(low, high)
+            yield [
+                c.constraint,
+                key.split("_")[0],
+                f"{_number(value)} {unit}",
+                f"{seen} {unit}",
+                f"{_number(c.nearest[key])} {unit}",
+                f"{c.distance:.1f} ({c.limit:.1f})",
+            ]
+
+
+def _ranges(low: list[float], high: list[float]) -> str:
+    return ", ".join(f"{a:.2f}..{b:.2f}" for a, b in zip(low, high, strict=True))
 
 
 def _number(value: float | list[float]) -> str:
     if isinstance(value, list):
-        return ", ".join(f"{x:.3g}" for x in value)
+        return ", ".join(f"{x:.2f}" for x in value)
     return f"{value:.4g}"
 
 
-def recipe(model: Model, spec: Spec | None, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Everything that makes the same label maps again."""
-    return {
-        "anatomica": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "model": {"anatomy": model.anatomy, "hash": model.hash},
-        "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
-        "arguments": arguments,
-    }
+def _cells(seed: int, c: Check) -> list[str]:
+    """A check as text, every number with its unit."""
+    return [
+        str(seed),
+        f"{c.constraint} {c.domain + 1}" if c.domains > 1 else c.constraint,
+        c.quantity,
+        f"{_number(c.requested)} {c.unit}".rstrip(),
+        c.note or f"{_number(c.achieved)} {c.unit}".rstrip(),
+        f"{c.error:.3g} {c.error_unit}".rstrip(),
+        f"{c.tolerance:g} {c.error_unit}".rstrip(),
+    ]
 
 
-def report_dict(samples: Sequence[Sample], made_by: dict[str, Any]) -> dict[str, Any]:
-    """report.json: the recipe, and every sample with its checks and volumes."""
+def report_dict(
+    samples: Sequence[Sample],
+    resolved: Sequence[Resolved],
+    recipe: dict[str, Any],
+    comparisons: Sequence[Comparison] = (),
+) -> dict[str, Any]:
+    """report.json: the recipe, the targets beside the population, every sample with checks and curves."""
     return {
         "schema": "anatomica.report/1",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "recipe": made_by,
+        "recipe": recipe,
+        "population": [c.to_dict() for c in comparisons],
+        "not_placed": not_placed(resolved),
         "met": sum(s.met for s in samples),
         "samples": [
             {
@@ -104,114 +139,98 @@ def report_dict(samples: Sequence[Sample], made_by: dict[str, Any]) -> dict[str,
                 "met": s.met,
                 "checks": [c.to_dict() for c in s.checks],
                 "volumes_ml": {t: s.label_map.volume_ml(t) for t in s.label_map.present()},
+                "curves": [c.to_dict() for c in s.curves],
+                "features": [f.to_dict() for f in s.features],
             }
             for s in samples
         ],
     }
 
 
-def sample_picture(
-    sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: int = 300
-) -> Figure:
-    """Three views: the constrained structures solid, the rest translucent; frames of the domains in black,
-    ellipsoids of the target in red and of the sample in green."""
-    cube = focus(sample.label_map)
-    frame = Frame.of(sample.label_map, anatomy(spec.anatomy)) if spec else None
-    shown: set[str] = set()
-    wires: list[Wire] = []
-    if spec is not None and frame is not None:
-        measured = measure_cube(sample.label_map, spec, tuple(resolved)).measured
-        for r, m in zip(resolved, measured, strict=True):
-            shown |= set(r.constraint.structure)
-            if r.constraint.domain.family not in ("global",):
-                wires += [
-                    box_wire(r.domains, k, frame) for k in range(r.domains.count) if bool(r.domains.valid[k])
-                ]
-            if r.wanted.centroid is not None or r.wanted.mass is not None:
-                wires += moment_wires(r.domains, m.moments, frame, ACHIEVED_COLOUR)
-                wires += _target_wires(r, m.moments, frame)
-    ghost = [t for t in cube.table.tissues if shown and t not in shown]
-    figure, axes = plt.subplots(1, 3, figsize=(3 * size / 80, size / 72), dpi=80)
-    for axis, azimuth in zip(axes, (0.0, 50.0, 180.0), strict=True):
-        show(axis, render(cube, Camera(azimuth, 12.0), size, ghost=ghost), wires)
-    state = "" if not sample.checks else (" · met" if sample.met else " · not met")
-    figure.suptitle(f"seed {sample.seed}{state}", fontsize=10)
-    figure.tight_layout()
-    return figure
-
-
-def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
-    """The wanted ellipsoids; what is free is drawn as achieved, so that a picture compares what was asked."""
-    wires = []
-    for k in range(r.domains.count):
-        if not bool(r.domains.valid[k]):
-            continue
-        centroid = achieved.centroid[k] if r.wanted.centroid is None else r.wanted.centroid[k]
-        size = achieved.covariance[k].diagonal().sum()
-        if r.wanted.mass is not None:
-            # Volume grows with length^3, the covariance with length^2.
-            size = size * (r.wanted.mass[k] / achieved.mass[k].clamp_min(1e-9)) ** (2 / 3)
-        shape = achieved.normalised_covariance[k] if r.wanted.shape is None else r.wanted.shape[k]
-        wires.append(ellipsoid_wire(centroid.double(), (size * shape).double(), frame, TARGET_COLOUR))
-    return wires
-
-
-def as_png(figure: Figure) -> bytes:
-    data = io.BytesIO()
-    figure.savefig(data, format="png")
-    plt.close(figure)
-    return data.getvalue()
-
-
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}
 table{border-collapse:collapse;font-size:13px}
 td,th{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right}
-td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}.yes{color:#2a7d2a}.no{color:#b22}img{max-width:100%}
-pre{background:#f6f6f6;padding:1em;overflow:auto;font-size:12px}"""
+td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}.yes{color:#2a7d2a}.no{color:#b22}
+img{max-width:100%;display:block}h3{margin-bottom:.2em}
+pre{background:#f6f6f6;padding:1em;overflow:auto;font-size:12px;max-height:30em}"""
 
 
-def report_html(data: dict[str, Any], pictures: Sequence[tuple[str, bytes]]) -> str:
-    """One file with everything in it: table, pictures, recipe."""
-    spec = data["recipe"]["spec"]
-    title = f"{spec['name'] if spec else 'unconditional'} · {data['recipe']['model']['anatomy']}"
-    rows = [
-        "<tr>"
-        + "".join(f"<td>{html.escape(str(x))}</td>" for x in _cells(s, c))
-        + f"<td class={'yes' if c['met'] else 'no'}>{'met' if c['met'] else 'not met'}</td></tr>"
-        for s in data["samples"]
-        for c in s["checks"]
-    ]
-    head = "".join(
-        f"<th>{x}</th>"
-        for x in ("sample", "constraint", "quantity", "requested", "achieved", "error", "tolerance", "")
-    )
-    table = f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""
-    figures = "".join(
-        f"<h3>{html.escape(name)}</h3><img alt='{html.escape(name)}' "
-        f"src='data:image/png;base64,{base64.b64encode(png).decode()}'>"
-        for name, png in pictures
-    )
-    count = len(data["samples"])
-    summary = f"{data['met']} of {count} samples meet every constraint." if rows else f"{count} samples."
-    made = html.escape(json.dumps(data["recipe"], indent=1))
+def report_html(
+    samples: Sequence[Sample],
+    resolved: Sequence[Resolved],
+    recipe: dict[str, Any],
+    comparisons: Sequence[Comparison] = (),
+    pictures: Sequence[Sequence[tuple[str, bytes]]] = (),
+) -> str:
+    """One file with everything in it; `pictures` holds (caption, PNG) pairs a sample."""
+    spec = recipe["spec"]
+    title = html.escape(f"{spec['name'] if spec else 'unconditional'} · {recipe['model']['anatomy']}")
+    count, met = len(samples), sum(s.met for s in samples)
+    if spec:
+        lead = f"{met} of {count} samples meet every constraint. Targets red, achieved green, domains black."
+    else:
+        lead = f"{count} samples."
+    body = [f"<h1>{title}</h1><p>{lead}</p>", _population_html(comparisons)]
+    if missing := not_placed(resolved):
+        lines = (f"{x['constraint']} {x['domain'] + 1}: {x['reason']}" for x in missing)
+        body.append(f"<p>Not placed, so not asked for: {html.escape('; '.join(lines))}.</p>")
+    if spec:
+        head = ("sample", "constraint", "quantity", "requested", "achieved", "error", "tolerance", "")
+        rows = [[*_cells(s.seed, c), _met(c.met)] for s in samples for c in s.checks]
+        body.append(_html_table(head, rows))
+    for s, shown in zip(samples, pictures, strict=False):
+        state = f": {_met(s.met)}, best of {s.drawn}" if spec and s.drawn > 1 else ""
+        state = state or (f": {_met(s.met)}" if spec else "")
+        body.append(f"<h3>Seed {s.seed}{state}</h3>{''.join(_image(*one) for one in shown)}")
+    if len(pictures) < count:
+        body.append(f"<p>Pictures of the first {len(pictures)} samples; numbers of all.</p>")
+    made = html.escape(json.dumps(recipe, indent=1))
+    body.append(f"<h2>Recipe</h2><p>anatomica generate --recipe report.json --out DIR</p><pre>{made}</pre>")
     return (
-        f"<!doctype html><meta charset=utf-8><title>{html.escape(title)}</title><style>{STYLE}</style>"
-        f"<h1>{html.escape(title)}</h1><p>{summary} Targets red, achieved green, domains black.</p>"
-        f"{table}{figures}<h2>Recipe</h2><p>anatomica generate --recipe report.json</p><pre>{made}</pre>"
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title>"
+        f"<style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
     )
 
 
-def _cells(s: dict, c: dict) -> list[str]:
-    unit = {"volume": "%", "centroid": "mm"}.get(c["quantity"], "")
-    return [
-        s["seed"],
-        f"{c['constraint']} [{c['domain'] + 1}]",
-        c["quantity"],
-        _number(c["requested"]),
-        _number(c["achieved"]),
-        f"{c['error']:.3g} {unit}",
-        f"{c['tolerance']:g} {unit}",
-    ]
+def _population_html(comparisons: Sequence[Comparison]) -> str:
+    """What the targets are beside the training population; what could not be compared is named."""
+    notes = "".join(
+        f"<p>{html.escape(f'{c.constraint}: not compared with the training population; {c.note}')}.</p>"
+        for c in comparisons
+        if c.note
+    )
+    rows = list(_population_rows(c for c in comparisons if not c.note))
+    if not rows:
+        return notes
+    far = sum(c.outside for c in comparisons)
+    verdict = f"{far} of {len(comparisons)} constraints ask for more than it has" if far else "all within it"
+    head = (
+        "constraint",
+        "quantity",
+        "requested",
+        "training 5 to 95 %",
+        "nearest feasible",
+        "distance (95 %)",
+    )
+    return f"<h2>Targets beside the training population: {verdict}</h2>{_html_table(head, rows)}{notes}"
+
+
+def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    titles = "".join(f"<th>{x}</th>" for x in head)
+    lines = (
+        "<tr>" + "".join(f"<td>{x if x.startswith('<span') else html.escape(x)}</td>" for x in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{titles}</tr>{''.join(lines)}</table>"
+
+
+def _met(met: bool) -> str:
+    return f"<span class={'yes' if met else 'no'}>{'met' if met else 'not met'}</span>"
+
+
+def _image(caption: str, png: bytes) -> str:
+    data = base64.b64encode(png).decode()
+    return f"<img alt='{html.escape(caption, quote=True)}' src='data:image/png;base64,{data}'>"
 
 
 def write_report(
@@ -219,15 +238,21 @@ def write_report(
     samples: Sequence[Sample],
     spec: Spec | None,
     resolved: Sequence[Resolved],
-    made_by: dict[str, Any],
+    recipe: dict[str, Any],
+    comparisons: Sequence[Comparison] = (),
 ) -> None:
-    """report.json, report.html and a picture a sample in `out`."""
+    """report.json, report.html and a picture a sample in `out`, each whole or not at all."""
     out.mkdir(parents=True, exist_ok=True)
-    data = report_dict(samples, made_by)
-    (out / "report.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
+    write_atomic(out / "report.json", data.encode())
     pictures = []
-    for s in samples[:16]:
+    for s in samples[:MOST_PICTURES]:
         png = as_png(sample_picture(s, spec, resolved))
-        (out / f"sample-{s.seed:06d}.png").write_bytes(png)
-        pictures.append((f"seed {s.seed}", png))
-    (out / "report.html").write_text(report_html(data, pictures), encoding="utf-8")
+        write_atomic(out / f"sample-{s.seed:06d}.png", png)
+        shown = [(f"seed {s.seed}", png)]
+        if s.curves:
+            shown.append(("error over the sampling steps", as_png(curves_figure(s))))
+        if s.features:
+            shown.append(("persistence diagrams", as_png(diagrams_figure(s.features))))
+        pictures.append(shown)
+    write_atomic(out / "report.html", report_html(samples, resolved, recipe, comparisons, pictures).encode())

@@ -12,8 +12,16 @@ import typer
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anatomica.feasibility import Comparison
     from anatomica.generation import Sample
     from anatomica.models.zoo import Model
+    from anatomica.resolve import Resolved
+    from anatomica.spec import Spec
+
+WHAT = "What to generate"
+HOW = "How"
 
 
 def register(app: typer.Typer) -> None:
@@ -23,139 +31,243 @@ def register(app: typer.Typer) -> None:
 def generate(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for label maps, pictures and the report.")],
     anatomy: Annotated[
-        str | None, typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.")
+        str | None,
+        typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.", rich_help_panel=WHAT),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="One of the paper's tasks (see: anatomica tasks).")] = None,
-    spec: Annotated[Path | None, typer.Option(help="Your own spec as YAML.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="One of the paper's tasks (see: anatomica tasks).", rich_help_panel=WHAT),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(help="Your own spec as YAML (start from: anatomica tasks show).", rich_help_panel=WHAT),
+    ] = None,
     like: Annotated[
-        Path | None, typer.Option(help="A label map whose domains and measures are the targets.")
+        Path | None,
+        typer.Option(
+            help="A label map (NIfTI): domains are placed on it, and what the spec gives no number for is "
+            "taken from it.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     like_phantom: Annotated[
-        int | None, typer.Option(help="The same from the phantom with this seed.", min=0)
+        int | None,
+        typer.Option(help="The same from the phantom with this seed.", min=0, rich_help_panel=WHAT),
     ] = None,
-    labels: Annotated[str | None, typer.Option(help="How --like names its labels.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A report.json: make its label maps again.")] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", help="A model folder of your own, instead of the shipped one.")
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="How --like names its labels: a vocabulary or a YAML mapping.", rich_help_panel=WHAT
+        ),
+    ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="A report.json: make its label maps again.", rich_help_panel=WHAT),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-s", min=1, help="How many patients.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The first patient's seed; then seed + 1, ...")] = 0,
     until_met: Annotated[
-        int, typer.Option(min=1, help="Draw a sample up to this often until its constraints are met.")
+        int,
+        typer.Option(
+            min=1, help="Draw a patient up to this often until it meets its constraints; keep the best."
+        ),
     ] = 1,
     solver: Annotated[
-        str, typer.Option(help="gauss-newton (tolerances) or gradient (the paper's, with weights).")
+        str,
+        typer.Option(
+            help="gauss-newton reads the spec's tolerances, gradient (the paper's) its weights.",
+            rich_help_panel=HOW,
+        ),
     ] = "gauss-newton",
-    decoder: Annotated[str, typer.Option(help="field (Anatomica-L) or conv (Anatomica-V).")] = "field",
-    steps: Annotated[int | None, typer.Option(min=1, help="Sampling steps; default: the model's.")] = None,
-    method: Annotated[str | None, typer.Option(help="Sampler: euler, multistep or stochastic.")] = None,
-    resolution: Annotated[
-        int | None, typer.Option("--resolution", "-n", min=8, max=512, help="Voxels an edge of the output.")
+    decoder: Annotated[
+        str, typer.Option(help="field (Anatomica-L) or conv (Anatomica-V).", rich_help_panel=HOW)
+    ] = "field",
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Sampling steps; default: the model's.", rich_help_panel=HOW)
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Samples computed together.")] = 8,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")] = "cpu",
+    method: Annotated[
+        str | None, typer.Option(help="Sampler: euler, multistep or stochastic.", rich_help_panel=HOW)
+    ] = None,
+    resolution: Annotated[
+        int | None,
+        typer.Option(
+            "--resolution",
+            "-n",
+            min=8,
+            max=512,
+            help="Voxels an edge of the output; the field decodes at any.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model", help="A model folder of your own, instead of the shipped one.", rich_help_panel=HOW
+        ),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Samples computed together.", rich_help_panel=HOW)] = 8,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...", rich_help_panel=HOW)] = "cpu",
 ) -> None:
     """Generate label maps, alone or under constraints, and say what was asked and what was achieved.
 
-    Writes a NIfTI a sample, a contact sheet, report.json and report.html. Examples:
+    Examples:
 
-        anatomica generate --anatomy cardiac --samples 8 --out out/hearts
+    - `anatomica generate --anatomy cardiac --samples 8 --out out/hearts`
 
-        anatomica generate --task right-ventricle --like patient.nii.gz --samples 4 --out out/rv
+    - `anatomica generate --task right-ventricle --like patient.nii.gz --samples 4 --out out/rv`
 
-        anatomica generate --spec big-ventricle.yaml --until-met 4 --out out/big
+    - `anatomica generate --spec big-ventricle.yaml --until-met 4 --out out/big`
+
+    - `anatomica generate --recipe out/rv/report.json --out out/again`
+
+    A spec asks for volumes in mL, centroids in mm (RAS, the cube's centre is 0), shapes as a covariance of
+    trace 1 or as semi-axes in mm with turns in degrees, and Betti numbers (components, loops, voids):
+
+    `{name: big RV, anatomy: cardiac, constraints: [{name: RV, structure: [RV],
+    domain: {family: global, grid: [64, 64, 64]}, target: {volume_ml: 220}, tolerance: {mass_percent: 2}}]}`
+
+    **Which solver?** `gauss-newton`, the default, has no weights to tune: it steps towards every target at
+    once, each error counted in its tolerance (2 %, 1 mm, 0.02 unless the spec says otherwise; Betti numbers
+    are exact). `gradient` is the paper's update, by the spec's weights; it wants more steps (`--steps 100`).
+
+    Writes a NIfTI a sample with colour tables, a contact sheet, report.json (with the recipe), report.html.
+    The final label maps are measured as `anatomica measure` does; a target unlike anything in the training
+    population is said so first, and tried. Ctrl-C keeps what is finished, with its report.
     """
     from rich.console import Console
 
-    arguments: dict[str, Any] = {
-        "task": task,
-        "like": None if like is None else str(like),
-        "like_phantom": like_phantom,
-        "labels": labels,
-        "samples": samples,
-        "seed": seed,
-        "until_met": until_met,
-        "solver": solver,
-        "decoder": decoder,
-        "steps": steps,
-        "method": method,
-        "resolution": resolution,
-    }
-    wanted_spec = None
+    console = Console()
     if recipe is not None:
-        arguments, wanted_spec, anatomy = read_recipe(recipe)
+        arguments, prior, wanted, resolved = from_recipe(recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
+        from anatomica.generation import resolve_for
+        from anatomica.models.zoo import load_model
 
-        wanted_spec = pick_spec(task, spec, anatomy)
-    run(Console(), out, arguments, wanted_spec, anatomy, model, batch, device)
+        arguments = {
+            "like": None if like is None else str(like),
+            "like_phantom": like_phantom,
+            "labels": labels,
+            "samples": samples,
+            "seed": seed,
+            "until_met": until_met,
+            "solver": solver,
+            "decoder": decoder,
+            "steps": steps,
+            "method": method,
+            "resolution": resolution,
+            "batch": batch,
+        }
+        check_arguments(arguments)
+        wanted = pick_spec(task, spec, anatomy)
+        kind = anatomy or (wanted.anatomy if wanted is not None else None)
+        if kind is None and model is None:
+            raise AnatomicaError("nothing to generate: give --anatomy, --task, --spec, --recipe or --model")
+        if wanted is None and (like is not None or like_phantom is not None):
+            raise AnatomicaError("--like gives a spec its targets: add --task or --spec")
+        prior = load_model(model if model is not None else str(kind), device)
+        if wanted is not None and wanted.anatomy != prior.anatomy:
+            raise AnatomicaError(
+                f"{wanted.name!r} is about {wanted.anatomy} anatomy, the model is {prior.anatomy}"
+            )
+        reference = read_reference(arguments, prior)
+        resolved = () if wanted is None else resolve_for(prior, wanted, reference)
+    run(console, out, arguments, prior, wanted, resolved)
 
 
-def read_recipe(path: Path) -> tuple[dict[str, Any], Any, str]:
-    """Arguments, spec and anatomy of a report.json."""
-    import json
+def check_arguments(arguments: dict[str, Any]) -> None:
+    """Names that typer does not check."""
+    from anatomica.sampler import METHODS
 
-    from anatomica.spec import Spec
+    allowed = {
+        "solver": ("gauss-newton", "gradient"),
+        "decoder": ("field", "conv"),
+        "method": (None, *METHODS),
+    }
+    for name, values in allowed.items():
+        if arguments[name] not in values:
+            known = ", ".join(v for v in values if v)
+            raise AnatomicaError(f"unknown {name} {arguments[name]!r}; allowed: {known}")
 
-    try:
-        recipe = json.loads(path.read_text(encoding="utf-8"))["recipe"]
-        spec = None if recipe["spec"] is None else Spec.model_validate(recipe["spec"])
-        return recipe["arguments"], spec, recipe["model"]["anatomy"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AnatomicaError(f"{path} is not a report.json of anatomica generate ({error})") from None
 
-
-def run(console, out: Path, arguments: dict[str, Any], spec, anatomy, model, batch: int, device: str) -> None:
-    """Generate as the arguments say, save each sample as it is finished, then write the report."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from anatomica.generation import generate_each, resolve_for
+def from_recipe(path: Path, folder: Path | None, device: str):
+    """Arguments, model, spec and placed constraints of a report.json; the model must be the same one."""
     from anatomica.models.zoo import load_model
+    from anatomica.recipe import read_recipe
+
+    made = read_recipe(path)
+    prior = load_model(folder if folder is not None else made.anatomy, device)
+    if prior.hash != made.model_hash:
+        raise AnatomicaError(
+            f"{path} was made by model {made.model_hash}, this {prior.anatomy} model is {prior.hash}: the "
+            "label maps would differ; give the right one with --model FOLDER"
+        )
+    return made.arguments, prior, made.spec, made.resolved
+
+
+def run(
+    console: Console,
+    out: Path,
+    arguments: dict[str, Any],
+    prior: Model,
+    spec: Spec | None,
+    resolved: Sequence[Resolved],
+) -> list[Sample]:
+    """Generate as the arguments say, save each sample as it is finished, then write the report."""
+    from anatomica.cli.progress import sampling_bar
+    from anatomica.feasibility import compare
+    from anatomica.generation import generate_each
     from anatomica.nifti import save
-    from anatomica.report import recipe as make_recipe
-    from anatomica.report import report_table, write_report
+    from anatomica.recipe import make_recipe
+    from anatomica.report import population_table, report_table, volume_table, write_report
     from anatomica.solvers import Guidance
 
-    if arguments["solver"] not in ("gauss-newton", "gradient"):
-        raise AnatomicaError(f"unknown solver {arguments['solver']!r}; allowed: gauss-newton, gradient")
-    kind = anatomy or (spec.anatomy if spec is not None else "cardiac")
-    prior = load_model(model if model is not None else kind, device)
-    reference = read_reference(arguments, prior)
-    resolved = () if spec is None else resolve_for(prior, spec, reference)
-    variant = "V" if arguments["decoder"] == "conv" and arguments["solver"] == "gradient" else "L"
-    guidance = Guidance(solver=arguments["solver"], variant=variant)
+    comparisons = compare(prior, resolved)
+    if any(c.outside for c in comparisons):
+        console.print(population_table(comparisons))
+    conv = arguments["decoder"] == "conv" and arguments["solver"] == "gradient"
+    guidance = Guidance(solver=arguments["solver"], variant="V" if conv else "L")
     seeds = range(arguments["seed"], arguments["seed"] + arguments["samples"])
+    steps = arguments["steps"] or prior.sampling.steps
     made: list[Sample] = []
+    stopped = False
     began = time.perf_counter()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+
+    def path(sample: Sample) -> Path:
+        return out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz"
+
     try:
-        with Progress(*columns, console=console, transient=True) as bar:
-            total = (arguments["steps"] or prior.sampling.steps) * -(-len(seeds) // batch)
-            task = bar.add_task("sampling", total=total)
+        with sampling_bar(console, len(seeds), steps, arguments["batch"]) as callback:
             for sample in generate_each(
                 prior,
                 spec,
                 seeds=seeds,
-                reference=reference,
+                resolved=resolved,
                 guidance=guidance,
                 until_met=arguments["until_met"],
-                steps=arguments["steps"],
+                steps=steps,
                 method=arguments["method"],
                 decoder=arguments["decoder"],
                 resolution=arguments["resolution"],
-                batch=batch,
-                callback=lambda step: bar.advance(task),
+                batch=arguments["batch"],
+                curves=True,
+                callback=callback,
             ):
-                save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
                 made.append(sample)
+                save(sample.label_map, path(sample))
     except KeyboardInterrupt:
+        stopped = True
+        # The last one may not have reached the disk.
+        made = [s for s in made if path(s).exists()]
         console.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
-    if not made:
-        raise AnatomicaError("stopped before the first sample was finished; nothing was written")
+        if not made:
+            raise typer.Exit(130) from None
     seconds = time.perf_counter() - began
     _picture(made, out / "contact-sheet.png")
-    write_report(out, made, spec, resolved, make_recipe(prior, spec, arguments))
-    console.print(report_table(made) if spec is not None else _volumes(prior, made))
+    write_report(out, made, spec, resolved, make_recipe(prior, spec, resolved, arguments), comparisons)
+    console.print(report_table(made) if spec is not None else volume_table(prior, made))
+    for line in remarks(resolved, comparisons):
+        console.print(line, style="dim", highlight=False)
     met = f"{sum(s.met for s in made)} of {len(made)} meet every constraint; " if spec is not None else ""
     drawn = sum(s.drawn for s in made)
     rate = 60 * len(made) / seconds
@@ -164,6 +276,27 @@ def run(console, out: Path, arguments: dict[str, Any], spec, anatomy, model, bat
         f"peak memory {_peak_mb():.0f} MB, model {prior.hash}; see {out / 'report.html'}",
         highlight=False,
     )
+    if stopped:
+        raise typer.Exit(130)
+    return made
+
+
+def remarks(resolved: Sequence[Resolved], comparisons: Sequence[Comparison]) -> list[str]:
+    """What the table does not show: domains without a place, targets that could not be compared."""
+    from anatomica.certify import not_placed
+
+    lines = [
+        f"{x['constraint']} {x['domain'] + 1} was not placed: {x['reason']}" for x in not_placed(resolved)
+    ]
+    lines += [f"{c.constraint}: not compared with the population; {c.note}" for c in comparisons if c.note]
+    compared = [c for c in comparisons if not c.note]
+    if compared and not any(c.outside for c in compared):
+        worst = max(compared, key=lambda c: c.distance / c.limit)
+        lines.append(
+            f"targets lie within the training population of {worst.patients} patients: Mahalanobis distance "
+            f"at most {worst.distance:.1f}, 95 % of the patients within {worst.limit:.1f}"
+        )
+    return lines
 
 
 def read_reference(arguments: dict[str, Any], model: Model):
@@ -186,29 +319,6 @@ def _picture(made: Sequence[Sample], path: Path) -> None:
 
     images = [render(s.label_map, size=240).image for s in made[:64]]
     contact_sheet(images, path, [f"seed {s.seed}" for s in made[:64]])
-
-
-def _volumes(model: Model, made: Sequence[Sample]):
-    """Volumes in mL, a row a tissue, beside the population's 5th, 50th and 95th percentile."""
-    from rich.table import Table
-
-    population = model.card.get("population", {})
-    table = Table(title=f"{model.anatomy}: volumes in mL")
-    table.add_column("tissue")
-    shown = made[:8]
-    for sample in shown:
-        table.add_column(f"seed {sample.seed}", justify="right")
-    for title in ("training 5 %", "50 %", "95 %"):
-        table.add_column(title, justify="right", style="dim")
-    for name in model.table.tissues:
-        known = population.get(name, {}).get("volume_ml", {})
-        row = []
-        for sample in shown:
-            volume = sample.label_map.volume_ml(name)
-            outside = bool(known) and not known["1"] <= volume <= known["99"]
-            row.append(f"[yellow]{volume:.4g}[/]" if outside else f"{volume:.4g}")
-        table.add_row(name, *row, *(f"{known[p]:.4g}" if known else "" for p in ("5", "50", "95")))
-    return table
 
 
 def _peak_mb() -> float:

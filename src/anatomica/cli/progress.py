@@ -1,0 +1,57 @@
+"""The progress bar of sampling: steps, time left and the current errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anatomica.generation import Callback, Progress
+    from anatomica.watch import Error
+
+
+@contextmanager
+def sampling_bar(console: Console, samples: int, steps: int, batch: int) -> Iterator[Callback]:
+    """A callback for `generate_each` that draws a bar; candidates drawn again lengthen it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[errors]}"),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("sampling", total=steps * -(-samples // batch), errors="")
+        latest: dict[str, str] = {}
+
+        def show(progress: Progress) -> None:
+            if progress.turn and progress.step.index == 0:
+                bar.update(task, total=(bar.tasks[0].total or 0) + progress.step.count)
+            latest.update(current_errors(progress.errors))
+            first, last = progress.seeds[0], progress.seeds[-1]
+            again = f", draw {progress.turn + 1}" if progress.turn else ""
+            seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
+            bar.update(task, advance=1, description=f"{seeds}{again}", errors="  ".join(latest.values()))
+
+        yield show
+
+
+def current_errors(errors: list[list[Error]]) -> dict[str, str]:
+    """A quantity's error as text: of each sample the worst constraint, of the batch the median."""
+    from anatomica.watch import UNITS
+
+    worst: dict[str, list[float]] = {}
+    for sample in errors:
+        found: dict[str, float] = {}
+        for e in sample:
+            found[e.quantity] = max(found.get(e.quantity, 0.0), e.error)
+        for quantity, error in found.items():
+            worst.setdefault(quantity, []).append(error)
+    return {q: f"{q} {median(values):.3g} {UNITS[q]}".rstrip() for q, values in worst.items()}
