@@ -144,7 +144,9 @@ def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> 
 
     def worst(z: torch.Tensor) -> float:
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        return max(p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, Settings()))
+        return max(
+            p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, Settings())
+        )
 
     before = worst(z)
     for _ in range(40):

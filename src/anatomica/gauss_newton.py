@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from anatomica.domains.domain import Domains
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
-from anatomica.models.field import CHUNK_POINTS, slice_trilinear
+from anatomica.models.field import CHUNK_POINTS, corners, slice_trilinear
 from anatomica.models.zoo import Model
 from anatomica.parse import Union, membership
 from anatomica.residuals import Probe, geometric_probe, topological_probe
@@ -20,19 +20,24 @@ from anatomica.resolve import Resolved
 from anatomica.sparse import sample_where_it_varies
 from anatomica.substructures import temperature
 
+SCATTER_POINTS = 1024
+"""Points whose derivatives are scattered at a time, so that they stay in the cache."""
+
 
 @dataclass(frozen=True)
 class Settings:
     """`damping` is the share of J J^T's mean diagonal that is added to it; `radius` the largest RMS change of
     a standardised latent a step, which keeps early, noisy predictions from being torn apart; `inner` the
     number of steps at each noise level; `union` how geometry sees several tissues; `skip` the variation below
-    which topology does not decode every point."""
+    which topology does not decode every point; `grid` the most points an axis at which geometry is measured
+    while sampling (the last polish uses the constraint's own grid)."""
 
-    damping: float = 0.03
+    damping: float = 0.003
     radius: float = 0.08
     inner: int = 1
     union: Union = "sum"
     skip: float = 0.02
+    grid: int = 16
 
 
 def gauss_newton(
@@ -48,6 +53,8 @@ def gauss_newton(
     """
     frame = Frame.model(anatomy(model.anatomy), model.n)
 
+    resolved = [coarsened(r, settings.grid) for r in resolved]
+
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
         for _ in range(settings.inner):
             z_0 = z_0 + newton_step(model, resolved, frame, z_0, settings)
@@ -56,6 +63,15 @@ def gauss_newton(
     return correct
 
 
+def coarsened(r: Resolved, grid: int) -> Resolved:
+    """The same constraint with at most `grid` points an axis; moments hardly change, topology would."""
+    if r.wanted.betti is not None or max(r.domains.grid) <= grid:
+        return r
+    a, e, g = (min(n, grid) for n in r.domains.grid)
+    return replace(r, domains=replace(r.domains, grid=(a, e, g)))
+
+
+@torch.no_grad()
 def newton_step(
     model: Model,
     resolved: Sequence[Resolved],
@@ -64,17 +80,21 @@ def newton_step(
     settings: Settings,
 ) -> Float[Tensor, "b c h w d"]:
     """One damped minimum-norm step at clean standardised latents."""
-    rho, J = [], []
-    with torch.no_grad():
-        features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    for r in resolved:
-        for probe in probes(model, r, frame, features, settings):
-            if probe.rho.shape[1] and probe.points.shape[1]:
-                rho.append(probe.rho)
-                J.append(jacobian(model, z, features, probe, r))
-    if not rho:
+    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    found = [(probe, r) for r in resolved for probe in probes(model, r, frame, features, settings)]
+    return step_from(model, z, features, found, settings)
+
+
+def step_from(
+    model: Model, z: Tensor, features: Tensor, found: Sequence[tuple[Probe, Resolved]], settings: Settings
+) -> Float[Tensor, "b c h w d"]:
+    """The step that removes the probes' residuals."""
+    acting = [(probe, r) for probe, r in found if probe.rho.shape[1] and probe.points.shape[1]]
+    if not acting:
         return torch.zeros_like(z)
-    return _solve(torch.cat(rho, dim=1), torch.cat(J, dim=1), settings).view_as(z)
+    rho = torch.cat([probe.rho for probe, _ in acting], dim=1)
+    J = torch.cat([jacobian(model, z, features, probe, r) for probe, r in acting], dim=1)
+    return _solve(rho, J, settings).view_as(z)
 
 
 def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: Settings) -> list[Probe]:
@@ -92,20 +112,25 @@ def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: 
         S = probabilities(model, features, X.reshape(batch, -1, 3), r, settings.union)
         found.append(geometric_probe(S.reshape(X.shape[:-1]), X, r, frame, settings.union))
     if wanted.betti is not None:
-        for k in _valid(domains):
-            S = torch.stack([_margin(model, features[i : i + 1], X[i, k], r, settings) for i in range(batch)])
-            found.append(topological_probe(S, X[:, k], r))
+        grids = [X[:, k] for k in valid_domains(domains)]
+        found += [topological_probe(margins(model, features, x, r, settings), x, r) for x in grids]
     return found
 
 
-def _margin(model: Model, features: Tensor, X: Tensor, r: Resolved, settings: Settings) -> Tensor:
-    def at(points: Tensor) -> Tensor:
-        return probabilities(model, features, points[None], r, "margin")[0]
+def margins(
+    model: Model, features: Tensor, X: Float[Tensor, "b a e g 3"], r: Resolved, settings: Settings
+) -> Float[Tensor, "b a e g"]:
+    """The structure's margin on one domain's grid, decoded where it varies."""
 
-    return sample_where_it_varies(at, X, settings.skip)
+    def sampled(sample: int) -> Tensor:
+        at = features[sample : sample + 1]
+        margin = lambda points: probabilities(model, at, points[None], r, "margin")[0]  # noqa: E731
+        return sample_where_it_varies(margin, X[sample], settings.skip)
+
+    return torch.stack([sampled(i) for i in range(len(X))])
 
 
-def _valid(domains: Domains) -> list[int]:
+def valid_domains(domains: Domains) -> list[int]:
     return domains.valid.reshape(-1, domains.count).all(dim=0).nonzero()[:, 0].tolist()
 
 
@@ -123,23 +148,49 @@ def probabilities(
 
 
 def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolved) -> Float[Tensor, "b r D"]:
-    """d rho / d z of one probe."""
+    """d rho / d z of one probe.
+
+    The features are a 3^3 convolution of the latent, so a point's S depends on z through the 27 c numbers
+    around each of its eight cells: they are computed once a point, and weighted and scattered a residual.
+    """
     field = model.autoencoder.field
-    b, count = probe.rho.shape
     with torch.enable_grad():
         sliced = slice_trilinear(features, probe.points).detach().requires_grad_()
-        logits = field.decode(sliced, probe.points)
-        S = membership(logits, r.selection, probe.union, temperature(r))
+        S = membership(field.decode(sliced, probe.points), r.selection, probe.union, temperature(r))
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
-        # prepare and slice are linear in z: all residuals go back through them together, as one batch.
-        many = z.detach().repeat_interleave(count, dim=0).requires_grad_()
-        again = slice_trilinear(
-            field.prepare(model.scaler.restore(many)), probe.points.repeat_interleave(count, dim=0)
-        )
-        pull = (probe.slope[..., None] * by_slice[:, None]).flatten(0, 1)
-        (J,) = torch.autograd.grad(again, many, pull)
-    return J.reshape(b, count, -1)
+    weight = field.latent_weight().detach() * model.scaler.std.view(1, -1, 1, 1, 1)
+    by_tap = by_slice @ weight.flatten(1)
+    shape = features.shape[1:4]
+    cells, share = corners(probe.points, shape)
+    J = [_scatter(*x, shape, z.shape[1]) for x in zip(cells, share, probe.slope, by_tap, strict=True)]
+    return torch.stack(J)
+
+
+def _scatter(
+    cells: Int64[Tensor, "p 8"],
+    share: Float[Tensor, "p 8"],
+    slope: Float[Tensor, "r p"],
+    by_tap: Float[Tensor, "p t"],
+    shape: Sequence[int],
+    channels: int,
+) -> Float[Tensor, "r D"]:
+    """Sum over points of slope * share * by_tap at each cell's 27 neighbours, a residual each."""
+    count, (h, w, d) = len(slope), shape
+    touched, place = cells.unique(return_inverse=True)
+    G = slope.new_zeros(len(touched), count * by_tap.shape[1])
+    for points in torch.arange(len(cells)).split(SCATTER_POINTS):
+        rows = (slope[:, points].T[:, :, None] * by_tap[points][:, None]).flatten(1)
+        for corner in range(8):
+            G.index_add_(0, place[points, corner], share[points, corner, None].to(rows) * rows)
+    G = G.view(len(touched), count, channels, 27)
+    J = slope.new_zeros((h + 2) * (w + 2) * (d + 2), count, channels)
+    x, y, k = touched // (w * d), touched // d % w, touched % d
+    for tap in range(27):
+        at = ((x + tap // 9) * (w + 2) + y + tap // 3 % 3) * (d + 2) + k + tap % 3
+        J.index_add_(0, at, G[..., tap])
+    J = J.view(h + 2, w + 2, d + 2, count, channels)[1:-1, 1:-1, 1:-1]
+    return J.permute(3, 4, 0, 1, 2).flatten(1)
 
 
 def _solve(rho: Float[Tensor, "b r"], J: Float[Tensor, "b r D"], settings: Settings) -> Float[Tensor, "b D"]:

@@ -127,7 +127,7 @@ def generate_each(
                 see = _seen(open_seeds, turn, watch, callback)
                 z = sample(denoiser, model.latent_shape, drawn, config, device=model.device, callback=see)
                 if resolved:
-                    z = guidance.finish(model, resolved, z)
+                    z = guidance.finish(model, resolved, z, n)
                 if watch is not None:
                     watch.finish(config.steps + 1, z)
                 maps = decode(model, z, n, decoder)

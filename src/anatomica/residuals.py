@@ -6,10 +6,11 @@ S_i. A `Probe` holds both for one constraint: the points that matter, S there, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from anatomica.frame import Frame
@@ -49,15 +50,49 @@ def geometric_probe(
     union: Union = "sum",
 ) -> Probe:
     """Residuals of mass, centroid and shape of K substructures: 1 + 3 + 6 each, where there is a target."""
-    leaf = S.detach().requires_grad_()
+    rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
+    moving = _moving(S)
+    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], union)
+
+
+def certified_probe(
+    S: Float[Tensor, "b v"],
+    centres: Float[Tensor, "v 3"],
+    place: Int64[Tensor, "b p 8"],
+    share: Float[Tensor, "b p 8"],
+    r: Resolved,
+    frame: Frame,
+) -> Probe:
+    """The residuals that the certificate will see: of the label map (S > 1/2), sliced trilinearly.
+
+    `place` and `share` say from which voxels, with which weights, each point of the domains is interpolated.
+    The values are the hard map's, the slopes are by the soft S.
+    """
+    shape = (len(S), r.domains.count, *r.domains.grid)
+
+    def residuals(leaf: Tensor) -> Tensor:
+        corners = leaf.gather(1, place.flatten(1)).view(place.shape)
+        return _geometric(measure_moments((corners * share).sum(-1).view(shape), r.domains), r, frame)
+
+    rho, slope = _with_slopes(residuals, (S > 0.5).to(S))
+    moving = _moving(S)
+    return Probe(rho, centres[moving].expand(len(S), -1, 3), slope[:, :, moving], "margin")
+
+
+def _with_slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
+    """(rho (b, r), d rho / d at (b, r, ...)) of a function of a batch."""
+    leaf = at.detach().requires_grad_()
     with torch.enable_grad():
-        rho = _geometric(measure_moments(leaf, r.domains), r, frame)
-        count = rho.shape[1]
-        pick = torch.eye(count, dtype=S.dtype, device=S.device)[:, None].expand(count, len(S), count)
+        rho = function(leaf)
+        b, count = rho.shape
+        pick = torch.eye(count, dtype=at.dtype, device=at.device)[:, None].expand(count, b, count)
         (slope,) = torch.autograd.grad(rho, leaf, pick, is_grads_batched=True)
-    moving = ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
-    slope = slope.flatten(2)[:, :, moving].transpose(0, 1)
-    return Probe(rho.detach(), X.flatten(1, -2)[:, moving], slope, union)
+    return rho.detach(), slope.transpose(0, 1)
+
+
+def _moving(S: Tensor) -> Int64[Tensor, " m"]:
+    """Points that are not saturated in some sample of the batch."""
+    return ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
 
 
 def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
@@ -80,19 +115,27 @@ def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
     return torch.cat(parts, dim=-1).flatten(1)
 
 
-def topological_probe(S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], r: Resolved) -> Probe:
+def topological_probe(
+    S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], r: Resolved, certified: bool = False
+) -> Probe:
     """Residuals "persistence is 1" of the B features to preserve and "is 0" of the strongest others.
 
-    Each acts on two voxels, the feature's birth and death.
+    Each acts on two voxels, the feature's birth and death. With `certified`, a sample whose set S > 1/2
+    already has the Betti numbers has no residuals.
     """
     prior = r.wanted.betti
     assert prior is not None
     dims = [d for d, wanted in enumerate(betti_of(prior)) if wanted is not None]
     pairs = persistence_pairs(S.detach(), dims=dims)
     keep = preserved(pairs, prior)
+    alive = (pairs.birth > 0.5) & (pairs.death <= 0.5)
     rows = []
     for sample in range(len(S)):
         here = pairs.batch == sample
+        counts = [int((here & alive & (pairs.dim == d)).sum()) for d in dims]
+        if certified and counts == [betti_of(prior)[d] for d in dims]:
+            rows.append((here.new_empty(0, dtype=torch.long),) * 2)
+            continue
         wanted = (here & keep).nonzero()[:, 0]
         others = (here & ~keep).nonzero()[:, 0]
         strongest = others[pairs.persistence[others].argsort(descending=True)[:STRONGEST]]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
-import torch
 from torch import Tensor
 
-from anatomica.frame import Frame
-from anatomica.gauss_newton import Settings, gauss_newton, newton_step
+from anatomica.gauss_newton import Settings, gauss_newton
 from anatomica.guidance import Gradient, corrected, guided
-from anatomica.labels import anatomy
 from anatomica.models.zoo import Model
+from anatomica.polish import polish
 from anatomica.potentials import composite_potential
 from anatomica.resolve import Resolved
 from anatomica.sampler import Denoiser
@@ -30,7 +28,7 @@ class Guidance:
     variant: Variant = "L"
     gradient: Gradient = "denoiser"
     newton: Settings = field(default_factory=Settings)
-    polish: int = 4
+    polish: int = 24
 
     def denoiser(self, model: Model, resolved: Sequence[Resolved]) -> Denoiser:
         """The model's denoiser, guided."""
@@ -40,13 +38,8 @@ class Guidance:
         parse = parser(model, resolved, self.variant, union)
         return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
 
-    @torch.no_grad()
-    def finish(self, model: Model, resolved: Sequence[Resolved], z: Tensor) -> Tensor:
-        """The last polish of clean latents (none for the paper's solver)."""
-        if self.solver != "gauss-newton":
+    def finish(self, model: Model, resolved: Sequence[Resolved], z: Tensor, n: int) -> Tensor:
+        """The last polish of clean latents that become n^3 label maps (none for the paper's solver)."""
+        if self.solver != "gauss-newton" or not self.polish:
             return z
-        frame = Frame.model(anatomy(model.anatomy), model.n)
-        gentle = replace(self.newton, radius=self.newton.radius / 2)
-        for _ in range(self.polish):
-            z = z + newton_step(model, resolved, frame, z, gentle)
-        return z
+        return polish(model, resolved, z, n, self.newton, self.polish)

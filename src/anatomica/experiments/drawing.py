@@ -56,7 +56,7 @@ def draw(
         device=model.device,
     )
     if method.guidance is not None:
-        z = method.guidance.finish(model, guiding, z)
+        z = method.guidance.finish(model, guiding, z, model.n)
     maps = decode(model, z, model.n, method.decoder)
     seconds = (time.process_time() - began) / len(seeds)
     index = np.zeros(max(model.table.ids) + 1, dtype=np.uint8)

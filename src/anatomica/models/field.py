@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor, nn
 
 from anatomica.models.layers import Conv3d
@@ -54,6 +54,10 @@ class Field(nn.Module):
         """What the first layer sees of the latent, at the latent's grid points, channels last."""
         return self.from_features(self.bottleneck(z).permute(0, 2, 3, 4, 1))
 
+    def latent_weight(self) -> Float[Tensor, "k c 3 3 3"]:
+        """`prepare` without its constant part: one convolution of the latent."""
+        return torch.einsum("kj,jcxyz->kcxyz", self.from_features.weight, self.bottleneck.weight)
+
     def at(
         self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
     ) -> Float[Tensor, "b p C"]:
@@ -69,6 +73,28 @@ class Field(nn.Module):
         return self.mlp(sliced + self.from_position(self.fourier(points)))
 
 
+def corners(
+    points: Float[Tensor, "b p 3"], shape: Sequence[int]
+) -> tuple[Int64[Tensor, "b p 8"], Float[Tensor, "b p 8"]]:
+    """The eight cells around each point and their trilinear weights; constant beyond the outermost centres.
+
+    Cells are numbered in C order within a sample.
+    """
+    size = torch.tensor(list(shape), device=points.device)
+    position = (points.detach() * size - 0.5).clamp(min=torch.zeros_like(size), max=size - 1)
+    low = position.floor().long()
+    step = (low + 1 < size).long()
+    fraction = position - low
+    stride = torch.tensor([shape[1] * shape[2], shape[2], 1], device=points.device)
+    cell = (low * stride).sum(-1)
+    rows, weights = [], []
+    for corner in range(8):
+        bits = torch.tensor([corner >> 2 & 1, corner >> 1 & 1, corner & 1], device=points.device)
+        rows.append(cell + (bits * step * stride).sum(-1))
+        weights.append(torch.where(bits.bool(), fraction, 1 - fraction).prod(-1))
+    return torch.stack(rows, -1), torch.stack(weights, -1)
+
+
 def slice_trilinear(
     features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
 ) -> Float[Tensor, "b p k"]:
@@ -78,22 +104,12 @@ def slice_trilinear(
     gather is one contiguous read. Differentiable in the features, not in the points.
     """
     b, *shape, k = features.shape
-    size = torch.tensor(shape, device=points.device)
-    position = (points.detach() * size - 0.5).clamp(min=torch.zeros_like(size), max=size - 1)
-    low = position.floor().long()
-    step = (low + 1 < size).long()
-    fraction = position - low
-    stride = torch.tensor([shape[1] * shape[2], shape[2], 1], device=points.device)
-    cell = torch.arange(b, device=points.device)[:, None] * math.prod(shape) + (low * stride).sum(-1)
-    rows, weights = [], []
-    for corner in range(8):
-        bits = torch.tensor([corner >> 2 & 1, corner >> 1 & 1, corner & 1], device=points.device)
-        rows.append(cell + (bits * step * stride).sum(-1))
-        weights.append(torch.where(bits.bool(), fraction, 1 - fraction).prod(-1))
+    rows, weights = corners(points, shape)
+    rows = rows + math.prod(shape) * torch.arange(b, device=points.device)[:, None, None]
     flat = F.embedding_bag(
-        torch.stack(rows, -1).flatten(0, 1),
+        rows.flatten(0, 1),
         features.reshape(-1, k),
-        per_sample_weights=torch.stack(weights, -1).flatten(0, 1).to(features.dtype),
+        per_sample_weights=weights.flatten(0, 1).to(features.dtype),
         mode="sum",
     )
     return flat.view(b, -1, k)
