@@ -19,6 +19,7 @@ from anatomica.experiments.plan import (
     UNCONDITIONAL,
     Cell,
     Profile,
+    at_scale,
 )
 from anatomica.experiments.quality import Quality, qualities
 from anatomica.experiments.runner import Finished, Runner
@@ -35,8 +36,16 @@ BASELINES = ("explicit", "implicit")
 
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
+    n = lab.model("cardiac").n
     return [
-        Cell(name, method, task(name), task(name), profile.slow if method.slow else profile.samples)
+        Cell(
+            name,
+            method,
+            # Gauss-Newton chooses its own grids, and ends on the one that is measured.
+            task(name) if method is NEWTON_L else at_scale(task(name), n),
+            task(name),
+            profile.slow if method.slow else profile.samples,
+        )
         for name in TASKS
         for method in METHODS
     ]

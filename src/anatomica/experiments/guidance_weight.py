@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anatomica.experiments.geometric import TASKS, fidelities
 from anatomica.experiments.lab import Lab
-from anatomica.experiments.plan import GRADIENT_L, Cell, Profile, reweighted
+from anatomica.experiments.plan import GRADIENT_L, Cell, Profile, at_scale, reweighted
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.sweeps import write_sweep
 from anatomica.tasks import task
@@ -23,11 +23,12 @@ LOSSES = {
 
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
+    n = lab.model("cardiac").n
     return [
         Cell(
             name,
             GRADIENT_L,
-            reweighted(task(name), geometric=weight, **off),
+            reweighted(at_scale(task(name), n), geometric=weight, **off),
             task(name),
             profile.sweep,
             (("loss", loss), ("weight", weight)),

@@ -17,7 +17,7 @@ SAMPLING = ("sampler", "generation", "models", "experiments/drawing", "metrics/c
 CONSTRAINTS = ("spec", "resolve", "moments", "parse", "frame", "domains", "experiments/targets")
 MEASURING = (*CONSTRAINTS, "measurement", "homology/betti", "metrics/fidelity", "metrics/precision")
 GRADIENT = ("guidance", "potentials", "substructures", "homology")
-NEWTON = ("guidance", "gauss_newton", "residuals", "sparse", "potentials", "homology")
+NEWTON = (*GRADIENT, "gauss_newton", "residuals", "sparse", "polish")
 
 
 def method_code(method: Method) -> str:

@@ -31,13 +31,12 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
         settings = (("domain", domain), ("resolution", level))
         made.append(Cell(TASK, replace(method, slow=True), guiding, spec, count, settings))
 
-    for method in (GRADIENT_L, NEWTON_L):
+    coarse = changed(spec, domain=GlobalDomain(grid=(n, n, n)))
+    for domain, guiding in (("local", spec), ("coarse", coarse)):
         for level, part in LEVELS.items():
-            add(method, resampled(spec, n // part), "local", level)
-        for level, part in LEVELS.items() if method is GRADIENT_L else ():
-            coarse = changed(spec, domain=GlobalDomain(grid=(n, n, n)))
-            add(method, resampled(coarse, n // part), "coarse", level)
+            add(GRADIENT_L, resampled(guiding, n // part), domain, level)
     add(GRADIENT_V, resampled(spec, n), "global", "high")
+    add(NEWTON_L, spec, "local", "its own")
     return made
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from anatomica.baselines import Conditioning
 from anatomica.errors import AnatomicaError
 from anatomica.generation import Decoder
+from anatomica.labels import PAPER_GRID
 from anatomica.solvers import Guidance
 from anatomica.spec import Spec
 
@@ -113,6 +114,21 @@ def reweighted(spec: Spec, **weights: float) -> Spec:
 def changed(spec: Spec, **update: Any) -> Spec:
     """The spec with these fields of every constraint replaced."""
     made = [c.model_copy(update=update) for c in spec.constraints]
+    return spec.model_copy(update={"constraints": made})
+
+
+def at_scale(spec: Spec, n: int) -> Spec:
+    """The spec for a model of n^3 voxels: cubes of points as dense for it as the paper's are for 128^3.
+
+    Thin domains keep their grids, which cost little.
+    """
+    made = []
+    for c in spec.constraints:
+        grid = c.domain.grid
+        if len(set(grid)) == 1:
+            edge = max(1, grid[0] * n // PAPER_GRID)
+            c = c.model_copy(update={"domain": c.domain.model_copy(update={"grid": (edge, edge, edge)})})
+        made.append(c)
     return spec.model_copy(update={"constraints": made})
 
 

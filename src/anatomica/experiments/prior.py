@@ -10,36 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from scipy import stats
 from torch import Tensor
 
 from anatomica.generation import decode
 from anatomica.labels import LabelTable
-from anatomica.models.population import label_moments
+from anatomica.metrics.frechet import fmd, morphology
+from anatomica.metrics.overlap import pairwise_dice
 from anatomica.models.presets import SamplingConfig
 from anatomica.models.zoo import Model
 from anatomica.sampler import sample
-from anatomica.training.losses import hard_dice
-
-
-def features(labels: UInt8[Tensor, "m n n n"], classes: int) -> Float[np.ndarray, "m f"]:
-    """Cube root of the mass and the centroid of every tissue, a row a patient.
-
-    An absent tissue has mass 0 and its centroid at the cube's centre, so that absence shows as well.
-    """
-    moments = np.stack([label_moments(m, classes) for m in labels])[:, 1:, :4]
-    moments[..., 0] = np.cbrt(moments[..., 0])
-    moments[..., 1:] = np.where(np.isnan(moments[..., 1:]), 0.5, moments[..., 1:])
-    return moments.reshape(len(moments), -1)
-
-
-def frechet_distance(a: Float[np.ndarray, "m f"], b: Float[np.ndarray, "k f"]) -> float:
-    """Squared Frechet distance of the Gaussians with the two sets' means and covariances."""
-    cov_a, cov_b = np.cov(a.T), np.cov(b.T)
-    # tr sqrt(A B) by the eigenvalues of A B, which are real and not negative; rank-deficient sets are fine.
-    cross = np.sqrt(np.clip(np.linalg.eigvals(cov_a @ cov_b).real, 0, None)).sum()
-    return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
 
 
 def volume_table(
@@ -62,19 +43,6 @@ def volume_table(
     return out
 
 
-def nearest_training_dice(
-    samples: UInt8[Tensor, "m n n n"], training: UInt8[Tensor, "k n n n"], classes: int
-) -> Float[np.ndarray, " m"]:
-    """For each sample, the mean foreground Dice with the most similar training patient."""
-    best = np.zeros(len(samples))
-    for i, drawn in enumerate(samples):
-        flat = drawn.flatten().long()
-        for known in training:
-            score = hard_dice(flat, known.flatten().long(), classes)[1:].nanmean().item()
-            best[i] = max(best[i], score)
-    return best
-
-
 def draw(model: Model, seeds: range, config: SamplingConfig, batch: int = 8) -> UInt8[Tensor, "m n n n"]:
     """Label indices of unconditional samples at the model's resolution."""
     index = torch.zeros(max(model.table.ids) + 1, dtype=torch.uint8)
@@ -93,13 +61,12 @@ def quality(
     classes = len(model.table)
     maps = draw(model, range(count), model.sampling)
     reference = torch.cat([training, held_out])
-    nearest = nearest_training_dice(maps[:16], training, classes)
-    real = nearest_training_dice(held_out[:16], training, classes)
-    held = features(held_out, classes)
+    nearest, real = (pairwise_dice(x[:32], training, classes).amax(1) for x in (maps, held_out))
+    held = morphology(held_out, classes)
     return {
         "samples": count,
-        "frechet": float(f"{frechet_distance(features(maps, classes), held):.4g}"),
-        "frechet_training": float(f"{frechet_distance(features(training, classes), held):.4g}"),
+        "fmd": float(f"{fmd(morphology(maps, classes), held):.4g}"),
+        "fmd_training": float(f"{fmd(morphology(training[:count], classes), held):.4g}"),
         "nearest_training_dice": round(float(nearest.mean()), 4),
         "nearest_training_dice_max": round(float(nearest.max()), 4),
         "nearest_training_dice_of_held_out": round(float(real.mean()), 4),
@@ -114,10 +81,10 @@ def sampling_curve(
     count: int = 64,
     steps: tuple[int, ...] = (8, 12, 18, 25, 50),
 ) -> list[dict[str, Any]]:
-    """Frechet distance against denoiser calls for every method and rho; writes a JSON file and a plot."""
+    """FMD against denoiser calls for every method and rho; writes a JSON file and a plot."""
     import matplotlib.pyplot as plt
 
-    truth = features(held_out, len(model.table))
+    truth = morphology(held_out, len(model.table))
     rows: list[dict[str, Any]] = []
     for method, rho, churn in (
         ("euler", 7.0, 0.0),
@@ -132,17 +99,17 @@ def sampling_curve(
             began = time.perf_counter()
             maps = draw(model, range(count), config)
             seconds = (time.perf_counter() - began) / count
-            distance = frechet_distance(features(maps, len(model.table)), truth)
+            distance = fmd(morphology(maps, len(model.table)), truth)
             calls = 2 * n - 1 if method == "stochastic" else n
             name = f"{method}, rho {rho:g}" + (f", churn {churn:g}" if churn else "")
-            rows.append({"name": name, "steps": n, "calls": calls, "frechet": distance, "seconds": seconds})
+            rows.append({"name": name, "steps": n, "calls": calls, "fmd": distance, "seconds": seconds})
     out.mkdir(parents=True, exist_ok=True)
     (out / f"sampling-{model.anatomy}.json").write_text(json.dumps(rows, indent=1))
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     for name in dict.fromkeys(row["name"] for row in rows):
         chosen = [row for row in rows if row["name"] == name]
-        axis.plot([r["calls"] for r in chosen], [r["frechet"] for r in chosen], "o-", label=name)
-    axis.set(xlabel="denoiser calls a sample", ylabel="Frechet distance", xscale="log", title=model.anatomy)
+        axis.plot([r["calls"] for r in chosen], [r["fmd"] for r in chosen], "o-", label=name)
+    axis.set(xlabel="denoiser calls a sample", ylabel="FMD", xscale="log", title=model.anatomy)
     axis.legend(fontsize=8)
     figure.savefig(out / f"sampling-{model.anatomy}.png", dpi=110)
     plt.close(figure)

@@ -155,7 +155,9 @@ class Runner:
             "seconds": round(made.seconds, 3),
             **measure_sample(label_map, cell.measured, target),
         }
-        write_json(self._numbers(number_key), content)
+        path = self._numbers(number_key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, content)
 
     def _keys(self, cell: Cell) -> list[tuple[str, str]]:
         """(sample, numbers) hashes of a cell's samples."""
