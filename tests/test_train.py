@@ -23,6 +23,7 @@ from anatomica.training.log import read_log
 from anatomica.training.losses import dice_cross_entropy
 from anatomica.training.points import all_points, border_mask, draw_points
 from anatomica.training.random import batch_indices, generator
+from anatomica.training.run import read_autoencoder
 from tiny_prior import TINY, ellipsoids
 
 QUIET = Options(quiet=True)
@@ -70,6 +71,21 @@ def _stop_at(run: Path, step: int, start) -> None:
     thread.start()
     start(QUIET)
     thread.join()
+
+
+def test_decoders_train_on_in_the_same_latent_space(tmp_path):
+    """The encoder keeps every bit, so that latents and the denoiser stay valid; the decoders do not."""
+    first = fit(tmp_path / "autoencoder", 30)
+    second = train_autoencoder(
+        ellipsoids(8), tmp_path / "decoders", "coronary", TINY, Budget(steps=30), QUIET, start=first
+    )
+    for a, b in zip(first.encoder.parameters(), second.encoder.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert sum(losses(tmp_path / "decoders")[-10:]) < 0.8 * sum(losses(tmp_path / "autoencoder")[:10])
+    assert not torch.equal(first.field.from_position.weight, second.field.from_position.weight)
+    read, about = read_autoencoder(tmp_path)
+    assert about["kind"] == "decoders"
+    assert torch.equal(read.field.from_position.weight, second.field.from_position.weight)
 
 
 def test_denoiser_learns_from_cached_latents(tmp_path):

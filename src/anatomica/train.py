@@ -75,6 +75,9 @@ def train_autoencoder(
     classes = len(about.table)
     _check_data(labels, config, classes)
     model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
+    if start is not None:
+        model.load_state_dict(start.state_dict())
+        model.encoder.requires_grad_(False)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
