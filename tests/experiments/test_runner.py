@@ -17,15 +17,21 @@ from anatomica.cli.evaluate import run
 from anatomica.errors import AnatomicaError
 from anatomica.experiments.drawing import draw, sampling
 from anatomica.experiments.lab import Lab
-from anatomica.experiments.plan import GRADIENT_L, NEWTON_L, Cell, profile
+from anatomica.experiments.measuring import measure_sample
+from anatomica.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
 from anatomica.experiments.quality import compare
 from anatomica.experiments.runner import Runner
 from anatomica.experiments.targets import batched, targets
+from anatomica.spec_yaml import parse_spec
 from anatomica.tasks import task
 from tiny_prior import save_tiny_model
 
-TASK = "multiscale-vessel-small"
-PHANTOMS = 24
+TASK = "calcium-count"
+PHANTOMS = 20
+WALL = parse_spec(
+    "name: wall\nanatomy: coronary\nconstraints:\n- name: wall\n  structure: [Ve]\n  mass_threshold: 1.0e-9\n"
+    "  domain: {family: cylindrical, grid: [1, 8, 8], extent: [16, 16, 32], levels: 1, angles: 2}\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def test_held_out_patients_are_never_training_patients(lab: Lab) -> None:
 def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, method) -> None:
     """A batch of samples, each guided in its own domains to its own patient, is the samples one by one."""
     model = lab.model("coronary")
-    asked = targets(lab, task(TASK), 2)
+    asked = targets(lab, WALL, 2)
     assert asked[0].case != asked[1].case
     config = sampling(model, 2)
     guiding = [t.resolved for t in asked]
@@ -67,7 +73,7 @@ def arguments(lab: Lab, cache: Path, out: Path) -> dict:
         "profile": "quick",
         "samples": 4,
         "steps": 2,
-        "only": [TASK],
+        "only": [TASK, "unconditional"],
         "data": cache / f"phantoms-{PHANTOMS}",
         "models": lab.models,
         "baselines": lab.baselines,
@@ -86,7 +92,8 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
         shutil.copytree(phantoms, cache / phantoms.name)
     given = arguments(lab, caches[0], tmp_path / "a")
     options = [f"--{k}={given[k]}" for k in ("samples", "steps", "data", "models", "cache", "out", "batch")]
-    command = [sys.executable, "-m", "anatomica", "evaluate", "multiscale", "--only", TASK, *options]
+    only = ["--only", TASK, "--only", "unconditional"]
+    command = [sys.executable, "-m", "anatomica", "evaluate", "topological", *only, *options]
     with subprocess.Popen(
         command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
     ) as process:
@@ -97,38 +104,30 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     before = {p: p.stat().st_mtime_ns for p in (caches[0] / "samples").glob("*.npz")}
     assert before
     said: list[str] = []
-    run("multiscale", said.append, **given)
+    run("topological", said.append, **given)
     assert all(p.stat().st_mtime_ns == then for p, then in before.items())
-    run("multiscale", said.append, **arguments(lab, caches[1], tmp_path / "b"))
-    tables = [(tmp_path / x / "multiscale.md").read_text() for x in ("a", "b")]
+    run("topological", said.append, **arguments(lab, caches[1], tmp_path / "b"))
+    tables = [(tmp_path / x / "topological.md").read_text() for x in ("a", "b")]
     assert tables[0] == tables[1]
     assert TASK in tables[0]
-    assert (tmp_path / "a" / "multiscale.png").stat().st_size > 1000
-    content = json.loads((tmp_path / "a" / "multiscale.json").read_text())
+    assert (tmp_path / "a" / "topological.png").stat().st_size > 1000
+    content = json.loads((tmp_path / "a" / "topological.json").read_text())
     samples = content["cells"][0]["samples"]
     assert [s["seed"] for s in samples] == [0, 1, 2, 3]
-    assert set(samples[0]["fidelity"]) == {"mass", "centroid", "covariance"}
+    assert set(samples[0]) >= {"betti", "betti_without_specks", "seconds", "volumes_ml", "met"}
+    assert "Real-against-real floor" in tables[0]
     # Nothing is left to draw: a third run only writes.
     said.clear()
-    run("multiscale", said.append, **given)
+    run("topological", said.append, **given)
     assert not [line for line in said if "a sample" in line]
     with pytest.raises(AnatomicaError, match="neither a task nor a method"):
-        run("multiscale", said.append, **(given | {"only": ["hearts"]}))
+        run("topological", said.append, **(given | {"only": ["hearts"]}))
 
 
 def test_topology_is_measured_raw_and_without_specks(lab: Lab) -> None:
     spec = task("calcium-count")
-    cell = Cell("calcium-count", NEWTON_L, spec, spec, 2)
-    small = spec.model_copy(
-        update={
-            "constraints": [
-                c.model_copy(update={"domain": c.domain.model_copy(update={"grid": (8, 8, 8)})})
-                for c in spec.constraints
-            ]
-        }
-    )
     done = Runner(lab, profile("quick", 2, 1), lambda _: None).run(
-        [Cell(cell.task, cell.method, small, spec, 2, (("resolution", 8),))]
+        [Cell(TASK, GRADIENT_L, resampled(spec, 8), spec, 2, (("resolution", 8),))]
     )
     numbers = done[0].numbers
     assert len(numbers) == 2
@@ -138,13 +137,26 @@ def test_topology_is_measured_raw_and_without_specks(lab: Lab) -> None:
     assert np.isnan(done[0].values("fidelity", "mass")).all()
 
 
+def test_fidelity_is_measured_against_each_samples_own_patient(lab: Lab) -> None:
+    runner = Runner(lab, profile("quick", 2, 1), lambda _: None)
+    done = runner.run([Cell("wall", UNCONDITIONAL, WALL, WALL, 2)])[0]
+    assert [n["case"] for n in done.numbers] == [t.case for t in targets(lab, WALL, 2)]
+    assert np.isfinite(done.values("fidelity", "mass")).all()
+    # A patient is its own target, without error.
+    target = runner.target(done.cell, 0)
+    assert target.reference is not None
+    itself = measure_sample(target.reference, WALL, target)
+    assert itself["fidelity"] == {"mass": 0, "centroid": 0, "covariance": 0}
+    assert itself["met"]
+
+
 def test_real_patients_pass_for_real(lab: Lab) -> None:
     held_out = lab.held_out("coronary")
     found = compare(lab.training("coronary"), held_out, 4)
     assert found.fmd.value > 0
     assert 0 <= found.nna.low <= found.nna.value <= found.nna.high <= 1
     same = compare(held_out, held_out, 4)
-    assert same.fmd.value == pytest.approx(0, abs=1e-6)
+    assert same.fmd.value == pytest.approx(0, abs=1e-4)
     assert same.nna.value == 0
     assert same.spread == pytest.approx(1)
 
