@@ -163,7 +163,14 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
     by_tap = by_slice @ weight.flatten(1)
     shape = features.shape[1:4]
     cells, share = corners(probe.points, shape)
-    J = [_scatter(*x, shape, z.shape[1]) for x in zip(cells, share, probe.slope, by_tap, strict=True)]
+    count = 1 if probe.owner is None else r.domains.count
+    owner = torch.zeros_like(cells[0, :, 0]) if probe.owner is None else probe.owner
+    places = [(owner == k).nonzero()[:, 0] for k in range(count)]
+    J = []
+    for where, weights, slope, taps in zip(cells, share, probe.slope, by_tap, strict=True):
+        blocks = zip(places, slope.chunk(count), strict=True)
+        rows = [_scatter(where[p], weights[p], s[:, p], taps[p], shape, z.shape[1]) for p, s in blocks]
+        J.append(torch.cat(rows))
     return torch.stack(J)
 
 

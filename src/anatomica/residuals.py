@@ -33,13 +33,15 @@ class Probe:
     """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
 
     `rho` is 0 where a residual is switched off (an invalid domain, a padded feature). `union` says which S
-    the derivative is by.
+    the derivative is by. With `owner`, the residuals come in equal blocks, one a domain, and each point acts
+    on its owner's block alone.
     """
 
     rho: Float[Tensor, "b r"]
     points: Float[Tensor, "b p 3"]
     slope: Float[Tensor, "b r p"]
     union: Union
+    owner: Int64[Tensor, " p"] | None = None
 
 
 def geometric_probe(
@@ -52,7 +54,8 @@ def geometric_probe(
     """Residuals of mass, centroid and shape of K substructures: 1 + 3 + 6 each, where there is a target."""
     rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
     moving = _moving(S)
-    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], union)
+    owner = moving // (S[0, 0].numel())
+    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], union, owner)
 
 
 def certified_probe(

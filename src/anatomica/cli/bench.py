@@ -43,3 +43,17 @@ def measure_command(
     from anatomica.bench.measure import run
 
     run(out, rounds)
+
+
+@app.command("guidance")
+def guidance_command(
+    out: Annotated[Path, typer.Option(help="Folder for guidance.json and guidance.md.")] = Path("results"),
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
+    batch: Annotated[int, typer.Option(help="Samples a step.", min=1)] = 4,
+    targets: Annotated[int, typer.Option(help="Held-out phantoms to be met.", min=1)] = 4,
+    model: Annotated[str, typer.Option(help="A shipped cardiac model or a model folder.")] = "cardiac",
+) -> None:
+    """Guided against unguided steps, decoders and grids against one another, time to a met sample."""
+    from anatomica.bench.guidance import run
+
+    run(out, rounds, batch, targets, model)
