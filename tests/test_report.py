@@ -72,10 +72,12 @@ def test_html_is_one_valid_file_with_every_sample(made) -> None:
     assert "giant <wall> & sons" in text
     assert all(f"Seed {seed}" in text for seed in SEEDS)
     assert text.count("not met") >= len(samples)
-    assert "outside" not in parser.links
     assert "http" not in page
-    # A picture, curves and diagrams a sample, all inside the file and all readable.
-    assert len(parser.links) == 3 * len(SEEDS)
+    # A picture a sample, inside the file and readable; two charts of curves and a persistence diagram.
+    assert len(parser.links) == len(SEEDS)
+    charts = re.findall("<svg.*?</svg>", page)
+    assert len(charts) == 3 * len(SEEDS)
+    assert not any("nan" in chart or "inf" in chart for chart in charts)
     for link in parser.links:
         kind, data = link.split(",", 1)
         assert kind == "data:image/png;base64"

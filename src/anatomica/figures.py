@@ -1,15 +1,14 @@
-"""The report's figures: a sample with its targets, its errors while sampling, its persistence diagrams."""
+"""The report's pictures: a sample with the targets and what it achieved."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from anatomica.frame import Frame
 from anatomica.generation import Sample
@@ -29,40 +28,81 @@ from anatomica.picture import (
 from anatomica.render import Camera, render
 from anatomica.resolve import Resolved
 from anatomica.spec import Spec
-from anatomica.watch import Curve, Features
+from anatomica.volume import LabelMap
 
-COLOURS = {"volume": "#1f77b4", "centroid": "#ff7f0e", "shape": "#9467bd", "topology": "#444444"}
-DIMENSIONS = (("components", "o", "#1f77b4"), ("loops", "^", "#d62728"), ("voids", "s", "#2ca02c"))
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A sample ready to be drawn: constrained structures solid, the rest translucent, frames of the domains
+    in black, ellipsoids of the target in red and of the sample in dashed green."""
+
+    cube: LabelMap
+    ghost: list[str]
+    wires: list[Wire]
+
+    def show(self, axis: Axes, azimuth: float, size: int, title: str) -> None:
+        show(axis, render(self.cube, Camera(azimuth, 12.0), size, ghost=self.ghost), self.wires, title)
+
+
+def scene(sample: Sample, spec: Spec | None, resolved: Sequence[Resolved]) -> Scene:
+    label_map = sample.label_map
+    cube = focus(label_map) if label_map.present() else label_map
+    if spec is None:
+        return Scene(cube, [], [])
+    frame = Frame.of(label_map, anatomy(spec.anatomy))
+    shown: set[str] = set()
+    wires: list[Wire] = []
+    for r, m in zip(resolved, measure_cube(label_map, spec, tuple(resolved)).measured, strict=True):
+        shown |= set(r.constraint.structure)
+        if r.constraint.domain.family != "global":
+            valid = [k for k in range(r.domains.count) if bool(r.domains.valid[k])]
+            wires += [box_wire(r.domains, k, frame) for k in valid]
+        if any(x is not None for x in (r.wanted.mass, r.wanted.centroid, r.wanted.shape)):
+            wires += _target_wires(r, m.moments, frame)
+            wires += [_dashed(w) for w in moment_wires(r.domains, m.moments, frame, ACHIEVED_COLOUR)]
+    return Scene(cube, [t for t in cube.table.tissues if t not in shown], wires)
 
 
 def sample_picture(
     sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: int = 300
 ) -> Figure:
-    """Three views: the constrained structures solid, the rest translucent; frames of the domains in black,
-    ellipsoids of the target in red and of the sample in green."""
-    label_map = sample.label_map
-    cube = focus(label_map) if label_map.present() else label_map
-    shown: set[str] = set()
-    wires: list[Wire] = []
-    if spec is not None:
-        frame = Frame.of(label_map, anatomy(spec.anatomy))
-        measured = measure_cube(label_map, spec, tuple(resolved)).measured
-        for r, m in zip(resolved, measured, strict=True):
-            shown |= set(r.constraint.structure)
-            if r.constraint.domain.family != "global":
-                wires += [
-                    box_wire(r.domains, k, frame) for k in range(r.domains.count) if bool(r.domains.valid[k])
-                ]
-            if any(x is not None for x in (r.wanted.mass, r.wanted.centroid, r.wanted.shape)):
-                wires += moment_wires(r.domains, m.moments, frame, ACHIEVED_COLOUR)
-                wires += _target_wires(r, m.moments, frame)
-    ghost = [t for t in cube.table.tissues if shown and t not in shown]
-    figure, axes = plt.subplots(1, 3, figsize=(3 * size / 80, size / 80 + 0.3), dpi=80)
+    """Three views of one sample."""
+    drawn = scene(sample, spec, resolved)
     views = (("from the front", 0.0), ("from the left", 50.0), ("from the back", 180.0))
+    figure, axes = _row(len(views), 1, size)
     for axis, (title, azimuth) in zip(axes, views, strict=True):
-        show(axis, render(cube, Camera(azimuth, 12.0), size, ghost=ghost), wires, title)
-    figure.tight_layout()
+        drawn.show(axis, azimuth, size, title)
     return figure
+
+
+def contact_picture(
+    samples: Sequence[Sample], spec: Spec | None, resolved: Sequence[Resolved], size: int = 240
+) -> Figure:
+    """All samples from the front, four in a row."""
+    columns = min(4, len(samples))
+    figure, axes = _row(columns, -(-len(samples) // columns), size)
+    for axis in axes:
+        axis.axis("off")
+    for axis, s in zip(axes, samples, strict=False):
+        state = "" if spec is None else (" · met" if s.met else " · not met")
+        scene(s, spec, resolved).show(axis, 0.0, size, f"seed {s.seed}{state}")
+    return figure
+
+
+def _row(columns: int, rows: int, size: int) -> tuple[Figure, list[Axes]]:
+    """Square panels of `size` pixels edge to edge, each with room for a title."""
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(columns * size / 80, rows * (size + 20) / 80), dpi=80, squeeze=False
+    )
+    title = 20 / (rows * (size + 20))
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1 - title, wspace=0, hspace=20 / size)
+    return figure, list(axes.flat)
+
+
+def _dashed(wire: Wire, dash: int = 5, gap: int = 3) -> Wire:
+    """Drawn over another wire, both show where they agree."""
+    lines = [line[i : i + dash + 1] for line in wire.lines for i in range(0, len(line) - 1, dash + gap)]
+    return replace(wire, lines=lines, width=2.0)
 
 
 def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
@@ -80,77 +120,6 @@ def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
         shape = achieved.normalised_covariance[k] if r.wanted.shape is None else r.wanted.shape[k]
         wires.append(ellipsoid_wire(centroid.double(), (size * shape).double(), frame, TARGET_COLOUR))
     return wires
-
-
-def curves_figure(sample: Sample) -> Figure:
-    """Errors over the sampling steps: geometry in tolerances (log), topology as the count of wrong features.
-
-    A dot at the right end is the certificate: the same error of the finished label map, measured hard.
-    """
-    geometric = [c for c in sample.curves if c.quantity != "topology"]
-    topological = [c for c in sample.curves if c.quantity == "topology"]
-    panels = [group for group in (geometric, topological) if group]
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 2.9), dpi=100, squeeze=False)
-    for axis, group in zip(axes[0], panels, strict=True):
-        _draw_curves(axis, group, sample)
-    figure.tight_layout()
-    return figure
-
-
-def _draw_curves(axis: Axes, curves: Sequence[Curve], sample: Sample) -> None:
-    counts = curves[0].quantity == "topology"
-    several = len({c.constraint for c in curves}) > 1
-    names: set[str] = set()
-    for n, c in enumerate(curves):
-        name = f"{c.constraint}: {c.quantity}" if several and len(curves) <= 6 else c.quantity
-        colour = COLOURS[c.quantity] if not several or len(curves) > 6 else f"C{n}"
-        y = np.array(c.errors) if counts else np.maximum(np.array(c.errors) / c.tolerance, 1e-2)
-        axis.plot(c.steps, y, color=colour, label=None if name in names else name, linewidth=1.4)
-        names.add(name)
-        hard = _certified(sample, c)
-        axis.plot([c.steps[-1]], [hard if counts else max(hard, 1e-2)], "o", color=colour, markersize=4)
-    if counts:
-        axis.set(ylabel="wrong features", ylim=(-0.3, max(1.5, axis.get_ylim()[1])))
-        axis.axhline(0, color="grey", linewidth=0.8, linestyle="--")
-    else:
-        axis.set(ylabel="error / tolerance", yscale="log")
-        axis.axhline(1, color="grey", linewidth=0.8, linestyle="--")
-    axis.set_xlabel("sampling step")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.legend(fontsize=8, frameon=False)
-
-
-def _certified(sample: Sample, curve: Curve) -> float:
-    """The certificate's error that belongs to a curve: the worst domain, or all wrong counts together."""
-    checks = [c for c in sample.checks if c.constraint == curve.constraint]
-    if curve.quantity == "topology":
-        return sum(c.error for c in checks if c.quantity in ("components", "loops", "voids"))
-    return max((c.in_tolerances for c in checks if c.quantity == curve.quantity), default=0.0)
-
-
-def diagrams_figure(features: Sequence[Features], most: int = 4) -> Figure:
-    """Persistence diagrams: a feature far from the diagonal is certain; the wanted number of the most
-    persistent is filled, all others are hollow and should hug the diagonal."""
-    shown = features[:most]
-    figure, axes = plt.subplots(1, len(shown), figsize=(3.4 * len(shown), 3.2), dpi=100, squeeze=False)
-    for axis, one in zip(axes[0], shown, strict=True):
-        axis.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-        for dim, (name, marker, colour) in enumerate(DIMENSIONS):
-            part = one.diagram.of_dim(dim)
-            wanted = one.wanted[dim]
-            if wanted is None:
-                continue
-            order = np.argsort(-part.persistence)
-            keep, rest = order[:wanted], order[wanted:]
-            style = {"linestyle": "", "marker": marker, "color": colour, "markersize": 6}
-            axis.plot(part.birth[keep], part.death[keep], **style, label=f"{name}: {wanted} wanted")
-            axis.plot(part.birth[rest], part.death[rest], **style, fillstyle="none", alpha=0.7)
-        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="birth", ylabel="death")
-        several = sum(x.constraint == one.constraint for x in features) > 1
-        axis.set_title(f"{one.constraint} {one.domain + 1}" if several else one.constraint, fontsize=9)
-        axis.legend(fontsize=7, loc="upper left", frameon=False)
-    figure.tight_layout()
-    return figure
 
 
 def as_png(figure: Figure) -> bytes:

@@ -207,6 +207,7 @@ def contact_sheet(
     """Tile images of equal size into one PNG with a title under each."""
     import matplotlib.pyplot as plt
 
+    columns = min(columns, len(images))
     rows = -(-len(images) // columns)
     height, width = images[0].shape[:2]
     figure, axes = plt.subplots(

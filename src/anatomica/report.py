@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from anatomica.certify import Check, not_placed
+from anatomica.charts import curves_svg, diagrams_svg
 from anatomica.feasibility import Comparison
-from anatomica.figures import as_png, curves_figure, diagrams_figure, sample_picture
+from anatomica.figures import as_png, contact_picture, sample_picture
 from anatomica.generation import Sample
 from anatomica.models.zoo import Model
 from anatomica.nifti import write_atomic
@@ -26,23 +29,44 @@ ASKED_UNITS = {"volume_ml": "mL", "centroid_mm": "mm", "shape": ""}
 
 
 def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
-    """A row a check: requested, achieved, error and tolerance, met."""
+    """A row a check: requested, achieved, error and tolerance, met. A shape is shown by its eigenvalues."""
     table = Table(title="requested and achieved")
-    for name in ("sample", "constraint", "quantity", "requested", "achieved", "error (allowed)", "met"):
-        wraps = name in ("requested", "achieved")
+    for name in ("sample", "constraint", "quantity", "requested", "achieved", "error / allowed", "met"):
         side = "left" if name in ("constraint", "quantity") else "right"
-        table.add_column(name, justify=side, no_wrap=not wraps and name != "constraint")
+        table.add_column(name, justify=side, no_wrap=name == "quantity", overflow="fold")
     left = most
     for sample in samples:
         for n, c in enumerate(sample.checks[: max(left, 0)]):
-            seed, constraint, quantity, requested, achieved, error, tolerance = _cells(sample.seed, c)
-            met = "[green]yes[/]" if c.met else "[red]no[/]"
-            row = (constraint, quantity, requested, achieved, f"{error} ({tolerance})", met)
-            table.add_row("" if n else seed, *row, end_section=n == len(sample.checks) - 1)
+            new = n == 0 or _where(c) != _where(sample.checks[n - 1])
+            table.add_row(
+                "" if n else str(sample.seed),
+                _where(c) if new else "",
+                c.quantity,
+                _brief(c.requested, c),
+                c.note or _brief(c.achieved, c),
+                f"{c.error:.2g} / {c.tolerance:g} {c.error_unit}".rstrip(),
+                "[green]yes[/]" if c.met else "[red]no[/]",
+                end_section=n == len(sample.checks) - 1,
+            )
         left -= len(sample.checks)
     if left < 0:
         table.caption = f"{-left} more rows in report.json"
     return table
+
+
+def _where(c: Check) -> str:
+    return f"{c.constraint} {c.domain + 1}" if c.domains > 1 else c.constraint
+
+
+def _brief(value: float | list[float], c: Check) -> str:
+    """A value for the screen, with the digits that its tolerance calls for."""
+    if c.quantity == "shape" and isinstance(value, list):
+        xx, yy, zz, xy, xz, yz = value
+        value = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])[::-1].tolist()
+    if isinstance(value, list):
+        digits = max(0, -math.floor(math.log10(c.tolerance))) + (c.quantity == "centroid")
+        return f"{', '.join(f'{x:.{digits}f}' for x in value)} {c.unit}".rstrip()
+    return f"{value:.4g} {c.unit}".rstrip()
 
 
 def population_table(comparisons: Sequence[Comparison]) -> Table:
@@ -107,7 +131,7 @@ def _cells(seed: int, c: Check) -> list[str]:
     """A check as text, every number with its unit."""
     return [
         str(seed),
-        f"{c.constraint} {c.domain + 1}" if c.domains > 1 else c.constraint,
+        _where(c),
         c.quantity,
         f"{_number(c.requested)} {c.unit}".rstrip(),
         c.note or f"{_number(c.achieved)} {c.unit}".rstrip(),
@@ -160,9 +184,9 @@ def report_html(
     resolved: Sequence[Resolved],
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
-    pictures: Sequence[Sequence[tuple[str, bytes]]] = (),
+    pictures: Sequence[bytes] = (),
 ) -> str:
-    """One file with everything in it; `pictures` holds (caption, PNG) pairs a sample."""
+    """One file with everything in it; `pictures` holds a PNG a sample, of the first ones at least."""
     spec = recipe["spec"]
     title = html.escape(f"{spec['name'] if spec else 'unconditional'} · {recipe['model']['anatomy']}")
     count, met = len(samples), sum(s.met for s in samples)
@@ -178,10 +202,11 @@ def report_html(
         head = ("sample", "constraint", "quantity", "requested", "achieved", "error", "tolerance", "")
         rows = [[*_cells(s.seed, c), _met(c.met)] for s in samples for c in s.checks]
         body.append(_html_table(head, rows))
-    for s, shown in zip(samples, pictures, strict=False):
-        state = f": {_met(s.met)}, best of {s.drawn}" if spec and s.drawn > 1 else ""
-        state = state or (f": {_met(s.met)}" if spec else "")
-        body.append(f"<h3>Seed {s.seed}{state}</h3>{''.join(_image(*one) for one in shown)}")
+    for s, png in zip(samples, pictures, strict=False):
+        state = f": {_met(s.met)}" if spec else ""
+        drawn = f", best of {s.drawn}" if s.drawn > 1 else ""
+        body.append(f"<h3>Seed {s.seed}{state}{drawn}</h3>{_image(f'seed {s.seed}', png)}")
+        body.append(curves_svg(s) + diagrams_svg(s.features))
     if len(pictures) < count:
         body.append(f"<p>Pictures of the first {len(pictures)} samples; numbers of all.</p>")
     made = html.escape(json.dumps(recipe, indent=1))
@@ -241,18 +266,15 @@ def write_report(
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
 ) -> None:
-    """report.json, report.html and a picture a sample in `out`, each whole or not at all."""
+    """report.json, report.html, contact-sheet.png and a picture a sample, each whole or not at all."""
     out.mkdir(parents=True, exist_ok=True)
     data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
     write_atomic(out / "report.json", data.encode())
+    sheet = as_png(contact_picture(samples[:MOST_PICTURES], spec, resolved))
+    write_atomic(out / "contact-sheet.png", sheet)
     pictures = []
     for s in samples[:MOST_PICTURES]:
         png = as_png(sample_picture(s, spec, resolved))
         write_atomic(out / f"sample-{s.seed:06d}.png", png)
-        shown = [(f"seed {s.seed}", png)]
-        if s.curves:
-            shown.append(("error over the sampling steps", as_png(curves_figure(s))))
-        if s.features:
-            shown.append(("persistence diagrams", as_png(diagrams_figure(s.features))))
-        pictures.append(shown)
+        pictures.append(png)
     write_atomic(out / "report.html", report_html(samples, resolved, recipe, comparisons, pictures).encode())

@@ -263,7 +263,6 @@ def run(
         if not made:
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - began
-    _picture(made, out / "contact-sheet.png")
     write_report(out, made, spec, resolved, make_recipe(prior, spec, resolved, arguments), comparisons)
     console.print(report_table(made) if spec is not None else volume_table(prior, made))
     for line in remarks(resolved, comparisons):
@@ -312,13 +311,6 @@ def read_reference(arguments: dict[str, Any], model: Model):
     if arguments["like_phantom"] is not None:
         return phantom(model.anatomy, arguments["like_phantom"], model.n).label_map
     return None
-
-
-def _picture(made: Sequence[Sample], path: Path) -> None:
-    from anatomica.render import contact_sheet, render
-
-    images = [render(s.label_map, size=240).image for s in made[:64]]
-    contact_sheet(images, path, [f"seed {s.seed}" for s in made[:64]])
 
 
 def _peak_mb() -> float:
