@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from anatomica.generation import Progress, generate, resolve_for
+from anatomica.generation import Progress, decode, generate, resolve_for
 from anatomica.homology import betti_numbers
 from anatomica.models.zoo import Model, load_model
 from anatomica.moments import measure_moments
 from anatomica.spec_yaml import parse_spec
 from anatomica.substructures import parser
-from anatomica.watch import coarser, diagrams, soft_errors
+from anatomica.watch import coarser, see
 from tiny_prior import save_tiny_model
 
 SPEC = parse_spec(
@@ -28,26 +28,26 @@ def model(tmp_path_factory) -> Model:
     return load_model(save_tiny_model(tmp_path_factory.mktemp("watch") / "model"))
 
 
-def test_soft_errors_are_those_of_the_moments(model: Model) -> None:
+def test_errors_are_those_of_the_moments_and_of_the_label_map(model: Model) -> None:
     resolved = resolve_for(model, SPEC)
     z = torch.randn(2, *model.latent_shape, generator=torch.Generator().manual_seed(0))
-    S = parser(model, resolved[:1], union="sum")(z)[0]
-    m = measure_moments(S.double(), resolved[0].domains)
-    for sample, errors in enumerate(soft_errors(model, resolved, z)):
-        volume, centroid, topology = errors
+    m = measure_moments(parser(model, resolved[:1], union="sum")(z)[0].double(), resolved[0].domains)
+    for sample, (seen, finished) in enumerate(zip(see(model, resolved, z), decode(model, z, 8), strict=True)):
+        volume, centroid, topology = seen.errors
         assert volume.error == pytest.approx(100 * abs(m.mass[sample, 0].item() - 0.3) / 0.3, rel=1e-3)
         off = np.linalg.norm(m.centroid[sample, 0].numpy() - [0.5, 0.5, 0.6]) * 12.8
         assert centroid.error == pytest.approx(off, rel=1e-3)
-        pieces = betti_numbers(S[sample, 0].numpy() > 0.5).b0
+        pieces = betti_numbers(finished.mask("Ve")).b0
         assert (topology.constraint, topology.error) == ("pieces", abs(pieces - 2))
 
 
-def test_diagrams_count_what_the_soft_volume_has(model: Model) -> None:
+def test_diagrams_count_what_the_label_map_has(model: Model) -> None:
     resolved = resolve_for(model, SPEC)
     z = torch.randn(1, *model.latent_shape, generator=torch.Generator().manual_seed(1))
-    ((one,),) = diagrams(model, resolved, z)
-    S = parser(model, resolved[1:], union="sum")(z)[0][0, 0].numpy()
-    assert one.diagram.betti(0.5)[0] == betti_numbers(S > 0.5).b0
+    (seen,) = see(model, resolved, z, diagrams=True)
+    (one,) = seen.features
+    (finished,) = decode(model, z, 8)
+    assert one.diagram.betti(0.5) == betti_numbers(finished.mask("Ve"))
     assert one.wanted == (2, None, None)
     assert {p["dim"] for p in one.to_dict()["pairs"]} <= {0, 1, 2}
 

@@ -78,11 +78,10 @@ def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "
     return f"<text x='{x}' y='{y}' text-anchor='{anchor}' fill='{colour}'>{html.escape(words)}</text>"
 
 
-def _legend(axes: Axes, names: dict[str, str], right: bool = True) -> list[str]:
-    """Coloured names, in a corner that the data rarely reaches."""
-    x, anchor = (axes.width - axes.right - 6, "end") if right else (axes.left + 8, "start")
+def _legend(axes: Axes, names: dict[str, str], first: float) -> list[str]:
+    """Coloured names below each other at the left, the first at this height."""
     return [
-        _text(x, axes.top + 16 + 15 * n, name, anchor, colour)
+        _text(axes.left + 8, first + 15 * n, name, colour=colour)
         for n, (name, colour) in enumerate(names.items())
     ]
 
@@ -135,7 +134,9 @@ def _curves(curves: Sequence[Curve], sample: Sample) -> str:
         points = " ".join(f"{axes.x(s)},{axes.y(v)}" for s, v in zip(steps, values, strict=True))
         body.append(f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='1.6'/>")
         body.append(f"<circle cx='{axes.x(steps[-1])}' cy='{axes.y(end)}' r='3.5' fill='{colour}'/>")
-    body += _legend(axes, {name: colour for name, colour, *_ in rows})
+    names = {name: colour for name, colour, *_ in rows}
+    # Errors are large at first, so the lower left is free; wrong features may be none at first.
+    body += _legend(axes, names, axes.top + 16 if counts else axes.height - axes.bottom - 15 * len(names) + 6)
     title = "wrong features" if counts else "error / tolerance"
     return axes.draw(body, f"{title}; dots: the label map", ("sampling step", title), (_steps(last), y_ticks))
 
@@ -161,7 +162,7 @@ def diagrams_svg(features: Sequence[Features], most: int = 8) -> str:
 
 
 def _diagram(one: Features, several: bool) -> str:
-    axes = Axes(300, 300, (0, 1), (0, 1))
+    axes = Axes(300, 300, (-0.05, 1.05), (-0.05, 1.05))
     body = [f"<line x1='{axes.x(0)}' y1='{axes.y(0)}' x2='{axes.x(1)}' y2='{axes.y(1)}' stroke='#999'/>"]
     names = {}
     for dim, (name, colour) in enumerate(DIMENSIONS):
@@ -170,11 +171,18 @@ def _diagram(one: Features, several: bool) -> str:
             continue
         names[f"{name}: {wanted} wanted"] = colour
         part = one.diagram.of_dim(dim)
+        places: dict[tuple[float, float, bool], int] = {}
         for rank, i in enumerate(np.argsort(-part.persistence)):
-            fill = colour if rank < wanted else "none"
-            place = f"cx='{axes.x(float(part.birth[i]))}' cy='{axes.y(float(part.death[i]))}'"
-            body.append(f"<circle {place} r='4' fill='{fill}' fill-opacity='.8' stroke='{colour}'/>")
-    body += _legend(axes, names, right=False)
+            place = axes.x(float(part.birth[i])), axes.y(float(part.death[i])), rank < wanted
+            places[place] = places.get(place, 0) + 1
+        for (x, y, filled), count in places.items():
+            fill = colour if filled else "none"
+            body.append(
+                f"<circle cx='{x}' cy='{y}' r='4' fill='{fill}' fill-opacity='.8' stroke='{colour}'/>"
+            )
+            if count > 1:
+                body.append(_text(x - 7, y - 5, f"{count} ×", "end", colour))
+    body += _legend(axes, names, axes.top + 16)
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     title = f"{one.constraint} {one.domain + 1}" if several else one.constraint
     return axes.draw(body, title, ("birth", "death"), (ticks, ticks))

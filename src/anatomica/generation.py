@@ -141,7 +141,7 @@ def generate_each(
                         certificate(label_map, spec, resolved),
                         drawn_seed=drawn[i],
                         curves=() if watch is None else watch.curves(i),
-                        features=() if watch is None else tuple(watch.features[i]),
+                        features=() if watch is None else watch.features(i),
                     )
                     best[seed] = better(best.get(seed), new)
         except KeyboardInterrupt:

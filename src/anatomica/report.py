@@ -44,7 +44,7 @@ def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
                 c.quantity,
                 _brief(c.requested, c),
                 c.note or _brief(c.achieved, c),
-                f"{c.error:.2g} / {c.tolerance:g} {c.error_unit}".rstrip(),
+                f"{c.error:.3g} / {c.tolerance:g} {c.error_unit}".rstrip(),
                 "[green]yes[/]" if c.met else "[red]no[/]",
                 end_section=n == len(sample.checks) - 1,
             )

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor
 
 from anatomica.domains.domain import Domains, Grid
@@ -20,14 +21,19 @@ from anatomica.labels import anatomy
 from anatomica.models.field import CHUNK_POINTS
 from anatomica.models.zoo import Model
 from anatomica.moments import measure_moments
-from anatomica.parse import l_parse
+from anatomica.parse import l_parse, membership
 from anatomica.potentials import betti_of
 from anatomica.resolve import Resolved
+from anatomica.sparse import sample_where_it_varies
+from anatomica.spec import BettiPrior
+from anatomica.substructures import temperature
 
 POINTS = 4096
 """Most points a constraint's moments are measured on."""
 TOPOLOGY_LOOKS = 8
 """Features are counted on the constraint's whole grid, so only so often in a run."""
+SKIP = 0.02
+"""Variation below which a margin is not decoded: no feature longer than this is missed."""
 UNITS = {"volume": "%", "centroid": "mm", "shape": "", "topology": "wrong features"}
 
 
@@ -57,7 +63,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Persistence diagram of the finished sample's soft substructure in one domain, and what was wanted."""
+    """Persistence diagram of the finished sample's margin in one domain, and what was wanted."""
 
     constraint: str
     domain: int
@@ -72,31 +78,41 @@ class Features:
         return {"constraint": self.constraint, "domain": self.domain, "wanted": self.wanted, "pairs": pairs}
 
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One sample at one moment."""
+
+    errors: list[Error]
+    features: list[Features]
+
+
 class Watch:
     """Looks at the clean predictions of one batch, step by step, and remembers what it saw."""
 
     def __init__(self, model: Model, resolved: Sequence[Resolved]) -> None:
         self.model, self.resolved = model, tuple(resolved)
-        self.looks: list[tuple[int, list[list[Error]]]] = []
-        self.features: list[list[Features]] = []
+        self.looks: list[tuple[int, list[Seen]]] = []
 
     def look(self, step: int, count: int, z: Float[Tensor, "b c h w d"]) -> list[list[Error]]:
-        """Errors of every sample after `step` of `count` steps; topology now and then alone."""
+        """Errors of every sample after `step` of `count` steps; features are counted now and then alone."""
         every = math.ceil(count / TOPOLOGY_LOOKS)
-        seen = soft_errors(self.model, self.resolved, z, topology=step % every == 0)
+        seen = see(self.model, self.resolved, z, topology=step % every == 0)
         self.looks.append((step, seen))
-        return seen
+        return [s.errors for s in seen]
 
     def finish(self, step: int, z: Float[Tensor, "b c h w d"]) -> None:
         """The finished latents, with their persistence diagrams."""
-        self.looks.append((step, soft_errors(self.model, self.resolved, z)))
-        self.features = diagrams(self.model, self.resolved, z)
+        self.looks.append((step, see(self.model, self.resolved, z, diagrams=True)))
+
+    def features(self, sample: int) -> tuple[Features, ...]:
+        """Persistence diagrams of one finished sample."""
+        return tuple(self.looks[-1][1][sample].features)
 
     def curves(self, sample: int) -> tuple[Curve, ...]:
         """What was seen of one sample of the batch."""
         found: dict[tuple[str, str], list[tuple[int, Error]]] = {}
         for step, seen in self.looks:
-            for e in seen[sample]:
+            for e in seen[sample].errors:
                 found.setdefault((e.constraint, e.quantity), []).append((step, e))
         return tuple(
             Curve(*key, rows[0][1].tolerance, tuple(n for n, _ in rows), tuple(e.error for _, e in rows))
@@ -105,20 +121,32 @@ class Watch:
 
 
 @torch.no_grad()
-def soft_errors(
-    model: Model, resolved: Sequence[Resolved], z: Float[Tensor, "b c h w d"], topology: bool = True
-) -> list[list[Error]]:
-    """Errors of standardised clean latents, a list a sample; volumes in %, centroids in mm, shapes as such,
-    topology as the number of features too many or too few."""
+def see(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "b c h w d"],
+    topology: bool = True,
+    diagrams: bool = False,
+) -> list[Seen]:
+    """Errors of standardised clean latents: volumes in %, centroids in mm, shapes as such, topology as the
+    number of features too many or too few; and with `diagrams` their persistence diagrams."""
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
     frame = Frame.model(anatomy(model.anatomy), model.n)
-    out: list[list[Error]] = [[] for _ in z]
+    out = [Seen([], []) for _ in z]
     for r in resolved:
-        for errors, seen in zip(out, _geometric(model, features, r, frame), strict=True):
-            errors += seen
-        if topology and r.wanted.betti is not None:
-            for errors, volumes in zip(out, _parse(model, features, r, r.domains.grid), strict=True):
-                errors.append(Error(r.constraint.name, "topology", _wrong(volumes, r), 0.0))
+        for seen, errors in zip(out, _geometric(model, features, r, frame), strict=True):
+            seen.errors.extend(errors)
+        if r.wanted.betti is None or not topology:
+            continue
+        for sample, seen in enumerate(out):
+            found = [
+                (k, _margin(model, features[sample : sample + 1], r, k))
+                for k in r.domains.valid.nonzero()[:, 0].tolist()
+            ]
+            wrong = sum(_wrong(S, r.wanted.betti) for _, S in found)
+            seen.errors.append(Error(r.constraint.name, "topology", float(wrong), 0.0))
+            if diagrams:
+                seen.features.extend(_features(S, r, k) for k, S in found)
     return out
 
 
@@ -145,35 +173,31 @@ def _geometric(model: Model, features: Tensor, r: Resolved, frame: Frame) -> lis
     ]
 
 
-def _wrong(volumes: Float[Tensor, "k a e g"], r: Resolved) -> float:
-    """Features too many or too few at probability 1/2, over the valid domains."""
+def _margin(
+    model: Model, features: Float[Tensor, "1 c h w d"], r: Resolved, k: int
+) -> Float[ndarray, "a e g"]:
+    """The margin that guides topology, in one domain of one sample; above 1/2 the label map has it."""
+    X = r.domains.to(features).points()[k]
+
+    def margin(points: Float[Tensor, "p 3"]) -> Float[Tensor, " p"]:
+        parts = [model.autoencoder.field.at(features, p[None])[0] for p in points.split(CHUNK_POINTS)]
+        inside = ((points >= 0) & (points <= 1)).all(dim=-1)
+        return membership(torch.cat(parts), r.selection, "margin", temperature(r)) * inside
+
+    return sample_where_it_varies(margin, X, SKIP).cpu().numpy()
+
+
+def _wrong(S: Float[ndarray, "a e g"], prior: BettiPrior) -> int:
+    """Features too many or too few in the structure that the label map will have."""
+    both = zip(betti_numbers(S > 0.5), betti_of(prior), strict=True)
+    return sum(abs(found - wanted) for found, wanted in both if wanted is not None)
+
+
+def _features(S: Float[ndarray, "a e g"], r: Resolved, k: int) -> Features:
     assert r.wanted.betti is not None
-    wrong = 0
-    for k in r.domains.valid.nonzero()[:, 0].tolist():
-        found = betti_numbers((volumes[k] > 0.5).cpu().numpy())
-        wrong += sum(
-            abs(b - w) for b, w in zip(found, betti_of(r.wanted.betti), strict=True) if w is not None
-        )
-    return float(wrong)
-
-
-@torch.no_grad()
-def diagrams(
-    model: Model, resolved: Sequence[Resolved], z: Float[Tensor, "b c h w d"]
-) -> list[list[Features]]:
-    """Persistence diagrams of every topological substructure, a list a sample."""
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    out: list[list[Features]] = [[] for _ in z]
-    for r in resolved:
-        if r.wanted.betti is None:
-            continue
-        wanted = betti_of(r.wanted.betti)
-        for mine, volumes in zip(out, _parse(model, features, r, r.domains.grid), strict=True):
-            for k in r.domains.valid.nonzero()[:, 0].tolist():
-                diagram = persistence(volumes[k].cpu().numpy(), clamp=0.01, min_persistence=0.02, top=100)
-                assert isinstance(diagram, Diagram)
-                mine.append(Features(r.constraint.name, k, wanted, diagram))
-    return out
+    diagram = persistence(S, min_persistence=SKIP, top=100)
+    assert isinstance(diagram, Diagram)
+    return Features(r.constraint.name, k, betti_of(r.wanted.betti), diagram)
 
 
 def _parse(model: Model, features: Tensor, r: Resolved, grid: Grid) -> Float[Tensor, "b k a e g"]:
