@@ -163,6 +163,8 @@ def test_ctrl_c_leaves_finished_samples_and_a_valid_report(model: str, tmp_path:
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ | {"COLUMNS": "140"},
+        # A shell's background jobs ignore Ctrl-C, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while len(list(out.glob("*.nii.gz"))) < 2 and process.poll() is None and time.monotonic() < deadline:

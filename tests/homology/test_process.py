@@ -22,7 +22,13 @@ def start(code: str) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": SOURCE},
+        preexec_fn=heed_ctrl_c,
     )
+
+
+def heed_ctrl_c() -> None:
+    """A shell's background jobs ignore Ctrl-C, and so would their children, these among them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(code: str) -> str:
