@@ -7,7 +7,7 @@ import torch
 from anatomica.metrics.bootstrap import mean_interval, statistic_interval
 from anatomica.metrics.clouds import tissue_clouds
 from anatomica.metrics.diversity import dissimilarity
-from anatomica.metrics.memorisation import nearest_training
+from anatomica.metrics.memorisation import Known, nearest_training
 from anatomica.metrics.nna import correctness, distances_within, one_nna
 from anatomica.metrics.overlap import pairwise_dice
 from anatomica.training.losses import hard_dice
@@ -69,7 +69,7 @@ def test_memorised_samples_are_found() -> None:
     training, fresh = ellipsoids(8, seed=3), ellipsoids(3, seed=4)
     drawn = torch.cat([training[[5, 2]], fresh])
     points = [np.stack([tissue_clouds(m, 4, 64) for m in x]) for x in (drawn, training)]
-    found = nearest_training(drawn, points[0], training, points[1])
+    found = nearest_training(drawn, points[0], Known.of(training, points[1]))
     assert found.dice[:2] == pytest.approx(1)
     assert found.emd[:2] == pytest.approx(0, abs=1e-6)
     assert found.by_dice[:2].tolist() == [5, 2]

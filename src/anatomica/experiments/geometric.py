@@ -65,14 +65,14 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         here = [(f, q) for f, q in zip(done, found, strict=True) if f.cell.task == name]
         errors = [fidelities(f) for f, _ in here]
         best = {key: smallest([e[key].value for e in errors]) for key in MEASURES}
-        for i, ((f, q), e) in enumerate(zip(here, errors, strict=True)):
+        for (f, q), e in zip(here, errors, strict=True):
             known = paper.GEOMETRIC[name].get(f.cell.method.key, (None,) * 5)
             rows.append(
                 [
                     name,
                     f.cell.method.title,
                     str(len(f.keys)),
-                    *(shown(e[k], known[j], best=best[k] == i) for j, k in enumerate(MEASURES)),
+                    *(shown(e[k], known[j], best=e[k].value == best[k]) for j, k in enumerate(MEASURES)),
                     shown(q.fmd, known[3]),
                     shown(q.nna, known[4]),
                 ]

@@ -12,6 +12,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from anatomica.baselines import Baseline, Conditioning, folder_name, load_baseline
+from anatomica.data.cache import open_cache
 from anatomica.data.dataset import LabelMapDataset
 from anatomica.errors import AnatomicaError
 from anatomica.metrics.clouds import tissue_clouds
@@ -76,6 +77,10 @@ class Lab:
 
     def held_out(self, anatomy: str) -> Patients:
         return self._split(anatomy, "validation")
+
+    def source(self, anatomy: str) -> str:
+        """Where the anatomy's patients come from: phantoms, totalsegmentator, ..."""
+        return str(open_cache(self._folder(anatomy)).settings.get("source", "unknown"))
 
     def label_map(self, anatomy: str, labels: UInt8[Tensor, "n n n"]) -> LabelMap:
         """Label indices as a label map in the model's frame."""

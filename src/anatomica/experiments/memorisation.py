@@ -16,7 +16,7 @@ from anatomica.experiments.quality import floor, quality
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.tables import conditions, markdown, shown, write_results
 from anatomica.metrics.bootstrap import mean_interval
-from anatomica.metrics.memorisation import Nearest, nearest_training
+from anatomica.metrics.memorisation import Known, Nearest, nearest_training
 
 NAME = "memorisation"
 
@@ -30,18 +30,19 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     rows, summary, columns = [], {}, {}
     real: dict[str, Nearest] = {}
+    known: dict[str, Known] = {}
     for f in done:
         lab, anatomy = runner.lab, f.cell.spec.anatomy
         training, held_out = lab.training(anatomy), lab.held_out(anatomy)
         runner.tell(f"nearest training patients of {f.cell.name}")
         drawn = [runner.load(key) for key in f.keys]
         maps = torch.from_numpy(np.stack([d.labels for d in drawn]))
-        near = nearest_training(maps, np.stack([d.clouds for d in drawn]), training.maps, training.clouds)
+        if anatomy not in known:
+            known[anatomy] = Known.of(training.maps, training.clouds)
+        near = nearest_training(maps, np.stack([d.clouds for d in drawn]), known[anatomy])
         if anatomy not in real:
             count = min(len(held_out), max(len(x.keys) for x in done))
-            real[anatomy] = nearest_training(
-                held_out.maps[:count], held_out.clouds[:count], training.maps, training.clouds
-            )
+            real[anatomy] = nearest_training(held_out.maps[:count], held_out.clouds[:count], known[anatomy])
         other = real[anatomy]
         varied, truly = quality(runner, f).diversity, floor(lab, anatomy, len(f.keys)).diversity
         edge = lab.model(anatomy).edge_mm

@@ -56,7 +56,10 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
                 domain,
                 level,
                 str(len(f.keys)),
-                *(shown(errors[i][k], known[j], best=best[k] == i) for j, k in enumerate(MEASURES)),
+                *(
+                    shown(errors[i][k], known[j], best=errors[i][k].value == best[k])
+                    for j, k in enumerate(MEASURES)
+                ),
                 shown(q.fmd, known[3]),
                 shown(q.nna, known[4]),
                 f"{speed:.2f}" + beside(known[5]),

@@ -57,7 +57,7 @@ def quality(runner: Runner, done: Finished) -> Quality:
 def floor(lab: Lab, anatomy: str, count: int) -> Quality:
     """Quality of the first `count` training patients: what a perfect generator would get."""
     real = lab.training(anatomy)
-    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[:count])
+    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[-count:])
     return _kept(lab, anatomy, part)
 
 
@@ -78,7 +78,11 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
 
 
 def compare(samples: Patients, real: Patients, classes: int) -> Quality:
-    """All quality metrics of a set against the held-out patients; 1-NNA takes as many of either."""
+    """All quality metrics of a set against the held-out patients.
+
+    1-NNA takes as many of either, and of the held-out patients the last, because the first are the samples'
+    targets: a sample should look real, not be near its own target.
+    """
     count = min(len(samples), len(real))
     features = samples.morphology
     told = one_nna(samples.clouds[:count], real.clouds[:count])

@@ -19,13 +19,12 @@ import numpy as np
 import torch
 
 from anatomica.data.cache import write_json
-from anatomica.errors import AnatomicaError
 from anatomica.experiments.drawing import Drawn, condition_of, draw, sampling
 from anatomica.experiments.identity import MEASURING, code_version, content_hash, method_code
 from anatomica.experiments.lab import Lab, save_arrays
 from anatomica.experiments.measuring import measure_sample
 from anatomica.experiments.plan import Cell, Profile
-from anatomica.experiments.targets import Target, asks_for_a_patient, resolve_like, targets
+from anatomica.experiments.targets import Target, resolve_like, targets
 from anatomica.models.presets import to_dict
 
 Tell = Callable[[str], None]
@@ -130,7 +129,7 @@ class Runner:
             resolved = [t.resolved if same else resolve_like(self.lab, cell.spec, t) for t in asked]
         if cell.method.conditioning is not None:
             baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
-            conditions = [condition_of(t, cell.spec) for t in asked]
+            conditions = [condition_of(t, cell.measured) for t in asked]
         config = sampling(model, self.profile.steps)
         seeds = range(start, start + len(keys))
         for key, made in zip(
@@ -178,7 +177,7 @@ class Runner:
         measured = cell.measured.model_dump(mode="json", exclude={"description"})
         keys = []
         for seed, target in enumerate(self._targets_of(cell)):
-            about = _about(target)
+            about = target.identity
             key = content_hash(shared | {"spec": spec, "target": None if free else about, "seed": seed})
             code = code_version(MEASURING)
             keys.append((key, content_hash({"of": key, "measured": measured, "target": about, "code": code})))
@@ -208,16 +207,3 @@ class Runner:
 
     def _numbers(self, key: str) -> Path:
         return self.lab.cache / "numbers" / f"{key}.json"
-
-
-def _about(target: Target) -> list[Any] | None:
-    if target.reference is None:
-        return None
-    return [target.case, content_hash(target.reference.array.tobytes().hex())]
-
-
-def check_specs(cells: Sequence[Cell]) -> None:
-    """A cell that guides without a patient cannot be measured against one."""
-    for cell in cells:
-        if cell.method.conditioning is not None and not asks_for_a_patient(cell.measured):
-            raise AnatomicaError(f"{cell.name}: a baseline needs targets from a patient")

@@ -40,14 +40,13 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
 
-def smallest(values: Sequence[float]) -> int | None:
-    """Index of the best of a column where less is better."""
-    there = [(v, i) for i, v in enumerate(values) if v == v]
-    return min(there)[1] if there else None
+def smallest(values: Sequence[float]) -> float:
+    """The best of a column where less is better, NaNs left out; all that equal it are in bold."""
+    return min((v for v in values if v == v), default=float("nan"))
 
 
-def largest(values: Sequence[float]) -> int | None:
-    return smallest([-v for v in values])
+def largest(values: Sequence[float]) -> float:
+    return -smallest([-v for v in values])
 
 
 def conditions(runner: Runner, done: Sequence[Finished]) -> str:
@@ -61,9 +60,9 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
             f"{name}: model {model.hash}, {model.n}^3, {steps} {model.sampling.method} steps, "
             f"{len(runner.lab.held_out(name))} held-out patients"
         )
-    source = "patients of a cache" if runner.lab.data is not None else "phantoms"
+    source = ", ".join(sorted({runner.lab.source(name) for name in models}))
     return (
-        f"Profile `{runner.profile.name}`, {source}. "
+        f"Profile `{runner.profile.name}`, data: {source}. "
         + "; ".join(about)
         + ". Intervals are 95 % by bootstrap. "
         "The paper's numbers are of CT at 128^3 and 128 samples: compare the order of methods, not values.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,9 +21,10 @@ from anatomica.volume import LabelMap
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A spec resolved on one patient (None if the spec needs none)."""
+    """A spec resolved on one patient (None if the spec needs none); `identity` names the label map."""
 
     case: str | None
+    identity: str | None
     reference: LabelMap | None
     resolved: tuple[Resolved, ...]
 
@@ -35,7 +37,7 @@ def targets(lab: Lab, spec: Spec, count: int) -> list[Target]:
     """`count` targets: the held-out patients in order, those without a valid domain left out, then again."""
     model = lab.model(spec.anatomy)
     if not asks_for_a_patient(spec):
-        return [Target(None, None, resolve_for(model, spec))] * count
+        return [Target(None, None, None, resolve_for(model, spec))] * count
     real = lab.held_out(spec.anatomy)
     found: list[Target] = []
     for id, labels in zip(real.ids, real.maps, strict=True):
@@ -43,9 +45,11 @@ def targets(lab: Lab, spec: Spec, count: int) -> list[Target]:
             break
         reference = lab.label_map(spec.anatomy, labels)
         try:
-            found.append(Target(id, reference, resolve_for(model, spec, reference)))
+            resolved = resolve_for(model, spec, reference)
         except AnatomicaError:
             continue  # no valid domain in this patient: another one takes its place
+        identity = f"{id} {hashlib.sha256(reference.array.tobytes()).hexdigest()[:16]}"
+        found.append(Target(id, identity, reference, resolved))
     if not found:
         raise AnatomicaError(f"no held-out patient has a valid domain of {spec.name!r}")
     return [found[i % len(found)] for i in range(count)]

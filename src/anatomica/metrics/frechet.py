@@ -42,8 +42,10 @@ def standardise(
 def frechet_distance(a: Float[np.ndarray, "m f"], b: Float[np.ndarray, "k f"]) -> float:
     """|mu_a - mu_b|^2 + tr(A + B - 2 sqrt(A B)) of the Gaussians with the two sets' means and covariances."""
     A, B = np.atleast_2d(np.cov(a.T)), np.atleast_2d(np.cov(b.T))
-    # sqrt(A B) has the eigenvalues of A B, real and not negative; rank-deficient sets are fine.
-    cross = np.sqrt(np.clip(np.linalg.eigvals(A @ B).real, 0, None)).sum()
+    # sqrt(A B) has the trace of sqrt(R A R) with R = sqrt(B), which is symmetric; low ranks are fine.
+    values, vectors = np.linalg.eigh(B)
+    R = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T
+    cross = np.sqrt(np.clip(np.linalg.eigvalsh(R @ A @ R), 0, None)).sum()
     return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(A) + np.trace(B) - 2 * cross)
 
 

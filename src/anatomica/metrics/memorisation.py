@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,30 +24,47 @@ class Nearest(NamedTuple):
     by_emd: Int64[np.ndarray, " m"]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Training cases, ready to be searched: what does not depend on the query is computed once."""
+
+    maps: UInt8[Tensor, "k n n n"]
+    clouds: Float[Tensor, "k t p 3"]
+    blur: list[float]
+    own: Float[Tensor, "k t"]
+
+    @classmethod
+    def of(cls, maps: UInt8[Tensor, "k n n n"], clouds: Float[np.ndarray, "k t p 3"]) -> Known:
+        points = torch.from_numpy(clouds).float()
+        blur = [
+            default_blur(x) if len(x) else 1.0 for x in (c[~c[:, 0, 0].isnan()] for c in points.unbind(1))
+        ]
+        return cls(maps, points, blur, _own(points, blur))
+
+
+def _own(clouds: Tensor, blur: list[float]) -> Tensor:
+    return torch.stack([transport_cost(clouds[:, t], clouds[:, t], e) for t, e in enumerate(blur)], dim=1)
+
+
 def nearest_training(
-    maps: UInt8[Tensor, "m n n n"],
-    clouds: Float[np.ndarray, "m t p 3"],
-    training: UInt8[Tensor, "k n n n"],
-    training_clouds: Float[np.ndarray, "k t p 3"],
+    maps: UInt8[Tensor, "m n n n"], clouds: Float[np.ndarray, "m t p 3"], known: Known
 ) -> Nearest:
     """Nearest training cases of `maps`; compare them with those of held-out patients.
 
-    The EMD (cube units) is the mean over the tissues that every cloud set has.
+    The EMD (cube units) is the mean over the tissues that every case has.
     """
-    dice = pairwise_dice(maps, training, clouds.shape[1] + 1).max(dim=1)
-    both = np.concatenate([clouds, training_clouds])
-    common = ~np.isnan(both[:, :, 0, 0]).any(0)
-    a, b = (torch.from_numpy(x[:, common]).float() for x in (clouds, training_clouds))
-    if not a.shape[1]:
+    dice = pairwise_dice(maps, known.maps, clouds.shape[1] + 1).max(dim=1)
+    given = torch.from_numpy(clouds).float()
+    common = ~(given.isnan().any(0) | known.clouds.isnan().any(0)).flatten(1).any(1)
+    used = common.nonzero()[:, 0].tolist()
+    if not used:
         none = np.full(len(maps), np.nan)
         return Nearest(dice.values.numpy(), dice.indices.numpy(), none, np.zeros(len(maps), dtype=np.int64))
-    eps = [default_blur(b[:, t]) for t in range(b.shape[1])]
-    own_a, own_b = (
-        torch.stack([transport_cost(x[:, t], x[:, t], e) for t, e in enumerate(eps)], dim=1) for x in (a, b)
-    )
+    a, b, blur = given[:, used], known.clouds[:, used], [known.blur[t] for t in used]
+    own_a, own_b = _own(a, blur), known.own[:, used]
 
     def distance(i: Tensor, j: Tensor) -> Tensor:
-        cost = torch.stack([transport_cost(a[i, t], b[j, t], e) for t, e in enumerate(eps)], dim=1)
+        cost = torch.stack([transport_cost(a[i, t], b[j, t], e) for t, e in enumerate(blur)], dim=1)
         return (cost - (own_a[i] + own_b[j]) / 2).mean(1)
 
     bound = torch.stack([sliced_bound(a[:, t], b[:, t]) for t in range(a.shape[1])]).mean(0)
