@@ -15,6 +15,7 @@ from anatomica.generation import generate, resolve_for
 from anatomica.models.zoo import load_model
 from anatomica.recipe import make_recipe, read_recipe
 from anatomica.report import population_table, report_table, write_report
+from anatomica.solvers import Guidance
 from anatomica.spec_yaml import parse_spec
 from tiny_prior import save_tiny_model
 
@@ -25,7 +26,7 @@ SPEC = parse_spec(
     "- {name: middle, structure: [Lu], target: {mass: 0.001},"
     " domain: {family: box, grid: [4, 4, 4], centre_mm: [0, 0, 0], size_mm: [3, 3, 3]}}\n"
 )
-SEEDS = (5, 6, 7)
+SEEDS = (5, 6)
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
 
@@ -55,7 +56,7 @@ def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     model = load_model(save_tiny_model(out / "model", patients=40))
     resolved = resolve_for(model, SPEC)
-    samples = generate(model, SPEC, seeds=SEEDS, steps=3, curves=True)
+    samples = generate(model, SPEC, seeds=SEEDS, steps=3, curves=True, guidance=Guidance(polish=0))
     comparisons = compare(model, resolved)
     recipe = make_recipe(model, SPEC, resolved, {"samples": 3})
     write_report(out, samples, SPEC, resolved, recipe, comparisons)
@@ -115,10 +116,10 @@ def test_tables_say_units_and_the_nearest_target(made) -> None:
     said = console.export_text()
     assert re.search(r"wall +│ volume +│ +1900 mL", said)
     assert "tried all the same" in said
-    assert said.count("components") == 3
+    assert said.count("components") == 2
     short = Console(width=140, record=True, file=io.StringIO())
     short.print(report_table(samples, most=5))
-    assert "7 more rows in report.json" in short.export_text()
+    assert "3 more rows in report.json" in short.export_text()
 
 
 def test_a_recipe_gives_back_the_placed_constraints_exactly(made) -> None:

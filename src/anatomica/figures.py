@@ -25,67 +25,68 @@ from anatomica.picture import (
     moment_wires,
     show,
 )
-from anatomica.render import Camera, render
+from anatomica.render import Camera, Picture, render
 from anatomica.resolve import Resolved
 from anatomica.spec import Spec
 from anatomica.volume import LabelMap
 
+VIEWS = (("from the front", 0.0), ("from the left", 50.0), ("from the back", 180.0))
+
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """A sample ready to be drawn: constrained structures solid, the rest translucent, frames of the domains
+class Views:
+    """A sample drawn from `VIEWS`: constrained structures solid, the rest translucent, frames of the domains
     in black, ellipsoids of the target in red and of the sample in dashed green."""
 
-    cube: LabelMap
-    ghost: list[str]
+    sample: Sample
+    pictures: list[Picture]
     wires: list[Wire]
 
-    def show(self, axis: Axes, azimuth: float, size: int, title: str) -> None:
-        show(axis, render(self.cube, Camera(azimuth, 12.0), size, ghost=self.ghost), self.wires, title)
 
-
-def scene(sample: Sample, spec: Spec | None, resolved: Sequence[Resolved]) -> Scene:
+def draw(sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: int = 300) -> Views:
     label_map = sample.label_map
     cube = focus(label_map) if label_map.present() else label_map
-    if spec is None:
-        return Scene(cube, [], [])
+    ghost: list[str] = []
+    wires: list[Wire] = []
+    if spec is not None:
+        shown = {tissue for c in spec.constraints for tissue in c.structure}
+        ghost = [t for t in cube.table.tissues if t not in shown]
+        wires = _wires(label_map, spec, resolved)
+    pictures = [render(cube, Camera(azimuth, 12.0), size, ghost=ghost) for _, azimuth in VIEWS]
+    return Views(sample, pictures, wires)
+
+
+def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved]) -> list[Wire]:
     frame = Frame.of(label_map, anatomy(spec.anatomy))
-    shown: set[str] = set()
     wires: list[Wire] = []
     for r, m in zip(resolved, measure_cube(label_map, spec, tuple(resolved)).measured, strict=True):
-        shown |= set(r.constraint.structure)
         if r.constraint.domain.family != "global":
             valid = [k for k in range(r.domains.count) if bool(r.domains.valid[k])]
             wires += [box_wire(r.domains, k, frame) for k in valid]
         if any(x is not None for x in (r.wanted.mass, r.wanted.centroid, r.wanted.shape)):
             wires += _target_wires(r, m.moments, frame)
             wires += [_dashed(w) for w in moment_wires(r.domains, m.moments, frame, ACHIEVED_COLOUR)]
-    return Scene(cube, [t for t in cube.table.tissues if t not in shown], wires)
+    return wires
 
 
-def sample_picture(
-    sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: int = 300
-) -> Figure:
-    """Three views of one sample."""
-    drawn = scene(sample, spec, resolved)
-    views = (("from the front", 0.0), ("from the left", 50.0), ("from the back", 180.0))
-    figure, axes = _row(len(views), 1, size)
-    for axis, (title, azimuth) in zip(axes, views, strict=True):
-        drawn.show(axis, azimuth, size, title)
+def sample_picture(views: Views, size: int = 300) -> Figure:
+    """One sample from all sides."""
+    figure, axes = _row(len(VIEWS), 1, size)
+    for axis, picture, (title, _) in zip(axes, views.pictures, VIEWS, strict=True):
+        show(axis, picture, views.wires, title)
     return figure
 
 
-def contact_picture(
-    samples: Sequence[Sample], spec: Spec | None, resolved: Sequence[Resolved], size: int = 240
-) -> Figure:
+def contact_picture(samples: Sequence[Views], size: int = 240) -> Figure:
     """All samples from the front, four in a row."""
     columns = min(4, len(samples))
     figure, axes = _row(columns, -(-len(samples) // columns), size)
     for axis in axes:
         axis.axis("off")
-    for axis, s in zip(axes, samples, strict=False):
-        state = "" if spec is None else (" · met" if s.met else " · not met")
-        scene(s, spec, resolved).show(axis, 0.0, size, f"seed {s.seed}{state}")
+    for axis, views in zip(axes, samples, strict=False):
+        s = views.sample
+        state = "" if not s.checks else (" · met" if s.met else " · not met")
+        show(axis, views.pictures[0], views.wires, f"seed {s.seed}{state}")
     return figure
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from anatomica.certify import Check, not_placed
 from anatomica.charts import curves_svg, diagrams_svg
 from anatomica.feasibility import Comparison
-from anatomica.figures import as_png, contact_picture, sample_picture
+from anatomica.figures import as_png, contact_picture, draw, sample_picture
 from anatomica.generation import Sample
 from anatomica.models.zoo import Model
 from anatomica.nifti import write_atomic
@@ -270,11 +270,9 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
     write_atomic(out / "report.json", data.encode())
-    sheet = as_png(contact_picture(samples[:MOST_PICTURES], spec, resolved))
-    write_atomic(out / "contact-sheet.png", sheet)
-    pictures = []
-    for s in samples[:MOST_PICTURES]:
-        png = as_png(sample_picture(s, spec, resolved))
+    drawn = [draw(s, spec, resolved) for s in samples[:MOST_PICTURES]]
+    write_atomic(out / "contact-sheet.png", as_png(contact_picture(drawn)))
+    pictures = [as_png(sample_picture(views)) for views in drawn]
+    for s, png in zip(samples, pictures, strict=False):
         write_atomic(out / f"sample-{s.seed:06d}.png", png)
-        pictures.append(png)
     write_atomic(out / "report.html", report_html(samples, resolved, recipe, comparisons, pictures).encode())

@@ -270,8 +270,9 @@ def run(
     met = f"{sum(s.met for s in made)} of {len(made)} meet every constraint; " if spec is not None else ""
     drawn = sum(s.drawn for s in made)
     rate = 60 * len(made) / seconds
+    samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
     console.print(
-        f"{met}{len(made)} samples ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute), "
+        f"{met}{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute), "
         f"peak memory {_peak_mb():.0f} MB, model {prior.hash}; see {out / 'report.html'}",
         highlight=False,
     )
