@@ -33,6 +33,7 @@ from anatomica.training.crops import tissue_crop
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import cached_latents
 from anatomica.training.log import RunLog
+from anatomica.training.muon import Muon
 from anatomica.training.objectives import AutoencoderObjective, DenoiserObjective
 from anatomica.training.parallel import Team, join_team
 from anatomica.training.points import draw_points
@@ -159,7 +160,7 @@ def train_denoiser(
 
 def loop(
     objective: nn.Module,
-    model: nn.Module,
+    model: Autoencoder | EDM,
     batch: Callable[[int, float], tuple[Any, ...]],
     run: Path,
     training: TrainingConfig,
@@ -171,9 +172,7 @@ def loop(
 ) -> EMA:
     """The loop itself, the same for both: draw, step, average, log, save; until the budget is spent."""
     run.mkdir(parents=True, exist_ok=True)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=training.lr, betas=(0.9, 0.99), weight_decay=training.weight_decay
-    )
+    optimizer = make_optimizer(model, training)
     ema, progress = EMA(model, training.ema), Progress()
     path = run / CHECKPOINT
     if options.resume:
@@ -228,6 +227,13 @@ def loop(
             done = "done" if share >= 1 else "stopped; continue with --resume"
             log.note(f"{done}: step {progress.step}, {progress.elapsed_s / 60:.1f} min  {validate(ema)}")
     return ema
+
+
+def make_optimizer(model: Autoencoder | EDM, training: TrainingConfig) -> torch.optim.AdamW:
+    adam: dict[str, Any] = {"lr": training.lr, "betas": (0.9, 0.99), "weight_decay": training.weight_decay}
+    if training.optimizer == "muon":
+        return Muon(model, model.last_layers(), **adam)
+    return torch.optim.AdamW(model.parameters(), **adam)
 
 
 @contextmanager

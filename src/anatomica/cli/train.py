@@ -33,6 +33,7 @@ Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Optimizer ste
 Minutes = Annotated[float | None, typer.Option("--minutes", help="Training time; the schedule fits it.")]
 Lr = Annotated[float | None, typer.Option("--lr", help="Peak learning rate; default: the preset's.")]
 BatchSize = Annotated[int | None, typer.Option("--batch", min=1, help="Batch over all processes.")]
+Optimizer = Annotated[str | None, typer.Option("--optimizer", help="adamw or muon; default: the preset's.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of initial weights, data order and noise.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's checkpoint.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, ...")]
@@ -55,6 +56,7 @@ def autoencoder(
     minutes: Minutes = None,
     lr: Lr = None,
     batch: BatchSize = None,
+    optimizer: Optimizer = None,
     full_grid: Annotated[
         bool, typer.Option("--full-grid", help="Train on every voxel instead of drawn points.")
     ] = False,
@@ -77,7 +79,7 @@ def autoencoder(
     from anatomica.train import Options, train_autoencoder
 
     config = preset_of(preset)
-    training = _override(config.train_autoencoder, lr, batch)
+    training = _override(config.train_autoencoder, lr, batch, optimizer)
     if full_grid:
         training = dataclasses.replace(training, points=0)
     if kl is not None:
@@ -99,6 +101,7 @@ def decoders(
     minutes: Minutes = None,
     lr: Lr = None,
     batch: BatchSize = None,
+    optimizer: Optimizer = None,
     seed: Seed = 1,
     resume: Resume = False,
     device: Device = "cpu",
@@ -116,7 +119,7 @@ def decoders(
 
     config = preset_of(preset)
     start, _ = read_autoencoder(out)
-    training = _override(config.train_autoencoder, lr, batch)
+    training = _override(config.train_autoencoder, lr, batch, optimizer)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=start.config)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
@@ -134,6 +137,7 @@ def denoiser(
     minutes: Minutes = None,
     lr: Lr = None,
     batch: BatchSize = None,
+    optimizer: Optimizer = None,
     seed: Seed = 0,
     resume: Resume = False,
     device: Device = "cpu",
@@ -150,7 +154,7 @@ def denoiser(
     from anatomica.training.run import read_autoencoder
 
     config = preset_of(preset)
-    training = _override(config.train_denoiser, lr, batch)
+    training = _override(config.train_denoiser, lr, batch, optimizer)
     model, _ = read_autoencoder(out)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
     maps, _ = _load(data, anatomy, config)
@@ -314,8 +318,17 @@ def all_(
         make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
 
 
-def _override(training: TrainingConfig, lr: float | None, batch: int | None) -> TrainingConfig:
-    return dataclasses.replace(training, lr=lr or training.lr, batch=batch or training.batch)
+def _override(
+    training: TrainingConfig, lr: float | None, batch: int | None, optimizer: str | None = None
+) -> TrainingConfig:
+    if optimizer not in (None, "adamw", "muon"):
+        raise AnatomicaError(f"unknown optimizer {optimizer!r}; allowed: adamw, muon")
+    return dataclasses.replace(
+        training,
+        lr=lr or training.lr,
+        batch=batch or training.batch,
+        optimizer=optimizer or training.optimizer,
+    )
 
 
 def _budget(steps: int | None, minutes: float | None, training: TrainingConfig, count: int) -> Budget:

@@ -176,6 +176,11 @@ class Autoencoder(nn.Module):
         """Logits on the voxel grid; `crop` says which part of the volume the latent is, if not all of it."""
         return self.conv_decoder(z, crop)
 
+    def last_layers(self) -> tuple[nn.Module, ...]:
+        """The layers that write what each part gives: posterior, voxels' logits, points' logits."""
+        head = self.conv_decoder.head
+        return self.encoder.out, head.mlp[-1] if isinstance(head, PatchHead) else head, self.field.mlp[-1]
+
 
 def one_hot(labels: Integer[Tensor, "b n n n"], classes: int) -> Float[Tensor, "b C n n n"]:
     volume = torch.zeros(labels.shape[0], classes, *labels.shape[1:], device=labels.device)

@@ -26,6 +26,10 @@ class EDM(nn.Module):
         c_skip, c_out, c_in = data**2 / norm**2, s * data / norm, 1 / norm
         return c_skip * z_sigma + c_out * self.network(c_in * z_sigma, sigma.log() / 4)
 
+    def last_layers(self) -> tuple[nn.Module, ...]:
+        """The layer that writes the network's output."""
+        return (self.network.get_submodule("out"),)
+
     def loss_weight(self, sigma: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
         """omega(sigma) = (sigma^2 + sigma_data^2) / (sigma sigma_data)^2: an equal share for every level."""
         data = self.config.sigma_data

@@ -88,7 +88,7 @@ class TrainingConfig:
     `warmup` is a share of the run; `points` 0 means the full grid; `augment` is the share of maps moved
     (autoencoder) or the strength of the moves (denoiser's copies); `conv_batch` is how many of the batch the
     costly convolutional decoder sees (None: all of it). Until `crop_until` of the run, two cubes of `crop`
-    voxels around tissue stand for each map.
+    voxels around tissue stand for each map. `optimizer` is adamw or muon.
     """
 
     lr: float
@@ -106,6 +106,7 @@ class TrainingConfig:
     augment: float = 0.0
     copies: int = 1
     clip: float = 1.0
+    optimizer: str = "adamw"
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,18 @@ PRESETS: dict[str, Preset] = {
             augment=0.5,
             crop=32,
             crop_until=0.6,
+            optimizer="muon",
         ),
         TrainingConfig(
-            lr=1e-3, batch=8, epochs=20, schedule="cosine", warmup=0.05, ema=0.999, augment=0.5, copies=4
+            lr=1e-3,
+            batch=8,
+            epochs=20,
+            schedule="cosine",
+            warmup=0.05,
+            ema=0.999,
+            augment=0.5,
+            copies=4,
+            optimizer="muon",
         ),
     ),
 }
