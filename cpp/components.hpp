@@ -44,7 +44,7 @@ class Components {
       if (field.before(owner_of(voxels[younger]), owner_of(voxels[older]))) std::swap(older, younger);
       forest_.hang(younger, older);
       joins[position] = 1;
-      pairs.push_back({owner_of(voxels[younger]), owner, 0, false});
+      pairs.push_back({owner_of(voxels[younger]), owner});
     }
     // The grid is connected, so one component is left: that of the first voxel of the filtration.
     essential = owner_of(voxels[forest_.root(0)]);
@@ -54,18 +54,19 @@ class Components {
 
  private:
   // The critical voxel that the gradient path from here ends in; every voxel on the way remembers it.
-  std::int32_t descend(const Gradient<Real>& gradient, Voxel start) {
+  std::int32_t descend(const Gradient<Real>& gradient, Voxel voxel) {
     const auto& step = gradient.field.grid.step;
-    Voxel voxel = start;
-    while (component_[voxel] < 0) voxel += step[gradient.lower_star(voxel).voxel_edge];
+    trail_.clear();
+    for (; component_[voxel] < 0; voxel += step[gradient.lower_star(voxel).voxel_edge])
+      trail_.push_back(voxel);
     const std::int32_t found = component_[voxel];
-    for (voxel = start; component_[voxel] < 0; voxel += step[gradient.lower_star(voxel).voxel_edge])
-      component_[voxel] = found;
+    for (const Voxel passed : trail_) component_[passed] = found;
     return found;
   }
 
   Marks& component_;  // voxel -> the critical voxel below it, -1 if not known yet
   std::vector<std::pair<std::int32_t, std::int32_t>> ends_;  // the critical voxels below each critical edge
+  std::vector<Voxel> trail_;
   Forest forest_;
 };
 

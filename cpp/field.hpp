@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "grid.hpp"
@@ -29,6 +30,9 @@ struct Reading {
 // Superlevel filtration: voxel a comes before b if its value is higher, or equal and its index lower.
 template <class Real>
 struct Field {
+  // Flags as wide as the values, so that loops over both become vector instructions.
+  using Lane = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+
   Grid grid;
   std::vector<Real> values;
 
@@ -48,7 +52,7 @@ struct Field {
           row[-1] = row[shape[2]] = shell;
           if (!inside) std::fill(row, row + shape[2], shell);
         }
-    bool finite = true, in_range = true;
+    Lane finite = 1, in_range = 1;
     const Real delta = static_cast<Real>(reading.clamp), sign = reading.dual ? Real(-1) : Real(1);
     for (std::int64_t x = 0; x < shape[0]; ++x)
       for (std::int64_t y = 0; y < shape[1]; ++y, input += shape[2]) {
@@ -56,19 +60,44 @@ struct Field {
         if (reading.clamp > 0) {
           for (std::int64_t z = 0; z < shape[2]; ++z) {
             const Real value = input[z];
-            finite &= value - value == 0;
-            in_range &= (value >= -delta) & (value <= 1 + delta);
+            finite &= Lane(value - value == 0);
+            in_range &= Lane(value >= -delta) & Lane(value <= 1 + delta);
             row[z] = sign * (value < delta ? Real(0) : value > 1 - delta ? Real(1) : value) + Real(0);
           }
         } else {
           for (std::int64_t z = 0; z < shape[2]; ++z) {
-            finite &= input[z] - input[z] == 0;
+            finite &= Lane(input[z] - input[z] == 0);
             row[z] = sign * input[z] + Real(0);  // + 0 makes -0.0 the same bits as 0.0
           }
         }
       }
     if (!finite) throw NotFinite();
     if (!in_range) throw OutOfRange();
+  }
+
+  // The volume's first voxel: its maximum, the first of several.
+  Voxel first() const {
+    Voxel best = grid.row(0, 0);
+    for (std::int64_t x = 0; x < grid.shape[0]; ++x)
+      for (std::int64_t y = 0; y < grid.shape[1]; ++y)
+        for (std::int64_t z = 0; z < grid.shape[2]; ++z)
+          if (values[grid.row(x, y) + z] > values[best]) best = grid.row(x, y) + static_cast<Voxel>(z);
+    return best;
+  }
+
+  // The volume's last voxel: its minimum, the last of several.
+  Voxel last() const {
+    const std::int64_t length = grid.shape[2];
+    Voxel best = grid.row(grid.shape[0] - 1, grid.shape[1] - 1) + static_cast<Voxel>(length - 1);
+    for (std::int64_t x = grid.shape[0]; x-- > 0;)
+      for (std::int64_t y = grid.shape[1]; y-- > 0;) {
+        const Real *row = values.data() + grid.row(x, y), lowest = values[best];
+        Lane lower = 0;  // first whether there is any in the row, which is quick
+        for (std::int64_t z = 0; z < length; ++z) lower |= Lane(row[z] < lowest);
+        for (std::int64_t z = length; lower && z-- > 0;)
+          if (row[z] < values[best]) best = grid.row(x, y) + static_cast<Voxel>(z);
+      }
+    return best;
   }
 };
 

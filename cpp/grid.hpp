@@ -45,8 +45,10 @@ struct Grid {
 
   // The index of a voxel of the volume in the volume's own C order.
   Voxel flat(Voxel voxel) const {
-    const std::int64_t line = voxel / padded[2], z = voxel % padded[2] - margin;
-    const std::int64_t x = line / padded[1] - margin, y = line % padded[1] - margin;
+    // Divisions of 32 bits: there are four for each pair, and those of 64 take twice as long.
+    const Voxel length = static_cast<Voxel>(padded[2]), lines = static_cast<Voxel>(padded[1]);
+    const Voxel line = voxel / length, z = voxel % length - margin;
+    const Voxel x = line / lines - margin, y = line % lines - margin;
     return static_cast<Voxel>((x * shape[1] + y) * shape[2] + z);
   }
 };

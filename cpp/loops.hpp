@@ -37,7 +37,7 @@ class Loops {
       if ((++steps & 0xff) == 0) poll();
       const std::int64_t pivot = reduce(gradient.field, position);
       reduced_of_[pivot] = static_cast<std::int32_t>(position);
-      pairs.push_back({births_[pivot], owner_of(squares[position]), 1, false});
+      pairs.push_back({births_[pivot], owner_of(squares[position])});
     }
   }
 

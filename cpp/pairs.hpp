@@ -10,8 +10,7 @@ namespace homology {
 
 struct Pair {
   Voxel birth, death;
-  std::uint8_t dim;
-  bool essential;
+  bool essential = false;
 };
 
 using Pairs = std::vector<Pair>;

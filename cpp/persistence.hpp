@@ -48,101 +48,73 @@ class Workspace {
     if (!components && !loops && !voids) return;
     gradient_.field.load(input, shape, options.reading);
     gradient_.build(poll);
-    pairs_.clear();
+    for (Pairs& pairs : pairs_) pairs.clear();
     if (components || loops) {
       sort_(gradient_.field, gradient_.critical.edges, edge_order_);
-      components_.run(gradient_, edge_order_, joins_, pairs_, poll);
-      if (components && !dual) pairs_.push_back({components_.essential, last_voxel(), 0, true});
-      if (!components) pairs_.clear();
+      components_.run(gradient_, edge_order_, joins_, pairs_[0], poll);
+      if (components && !dual) pairs_[0].push_back({components_.essential, gradient_.field.last(), true});
     }
     if (voids || loops) {
-      const std::size_t before = pairs_.size();
       sort_(gradient_.field, gradient_.critical.squares, square_order_);
-      voids_.run(gradient_, square_order_, closes_, pairs_, poll);
-      if (!voids) pairs_.resize(before);
+      voids_.run(gradient_, square_order_, closes_, pairs_[2], poll);
     }
-    if (loops) loops_.run(gradient_, edge_order_, joins_, square_order_, closes_, pairs_, poll);
+    if (loops) loops_.run(gradient_, edge_order_, joins_, square_order_, closes_, pairs_[1], poll);
     if (dual) close_shell();
-    drop_short(options);
-    if (options.reading.clamp > 0) plateaus_.relocate(gradient_.field, input, dual, pairs_);
+    if (options.reading.clamp > 0) plateaus_.find(gradient_.field, input, dual);
     write(options, features);
   }
 
  private:
-  // The volume's last voxel in the filtration: its minimum, the last of several.
-  Voxel last_voxel() const {
-    return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(a, b); });
-  }
-
-  Voxel first_voxel() const {
-    return extreme_voxel([this](Voxel a, Voxel b) { return gradient_.field.before(b, a); });
-  }
-
-  template <class Better>
-  Voxel extreme_voxel(Better better) const {
-    const Grid& grid = gradient_.field.grid;
-    Voxel best = grid.row(0, 0);
-    for (std::int64_t x = 0; x < grid.shape[0]; ++x)
-      for (std::int64_t y = 0; y < grid.shape[1]; ++y) {
-        const Voxel first = grid.row(x, y), end = first + static_cast<Voxel>(grid.shape[2]);
-        for (Voxel voxel = first; voxel < end; ++voxel)
-          if (better(best, voxel)) best = voxel;
-      }
-    return best;
-  }
-
-  void drop_short(const Options& options) {
-    const std::vector<Real>& values = gradient_.field.values;
-    const auto short_lived = [&](const Pair& pair) {
-      const Real birth = values[pair.birth], death = values[pair.death];
-      return !(birth > death) ||
-             static_cast<double>(birth) - static_cast<double>(death) < options.min_persistence;
-    };
-    pairs_.erase(std::remove_if(pairs_.begin(), pairs_.end(), short_lived), pairs_.end());
-  }
-
   // The void that the shell alone encloses is the T-construction's essential component: it lasts to the
   // volume's minimum, which in the negated filtration is the first voxel after the shell.
   void close_shell() {
-    const std::vector<Real>& values = gradient_.field.values;
+    const Field<Real>& field = gradient_.field;
     const Real infinity = std::numeric_limits<Real>::infinity();
-    for (Pair& pair : pairs_)
-      if (values[pair.birth] == infinity && values[pair.death] != infinity)
-        pair.birth = first_voxel(), pair.essential = true;
+    for (Pair& pair : pairs_[2])
+      if (field.values[pair.birth] == infinity && field.values[pair.death] != infinity)
+        pair = {field.first(), pair.death, true};
   }
 
   // Dimension by dimension; if only the top ones are wanted, the longest first.
   void write(const Options& options, std::vector<Feature<Real>>& features) {
     const Field<Real>& field = gradient_.field;
-    const bool dual = options.reading.dual;
-    features.reserve(options.top ? 0 : pairs_.size());
+    const bool dual = options.reading.dual, clamped = options.reading.clamp > 0;
+    if (!options.top) features.reserve(pairs_[0].size() + pairs_[1].size() + pairs_[2].size());
     for (std::uint8_t dim = 0; dim < 3; ++dim) {
-      chosen_.clear();
-      for (const Pair& pair : pairs_)
-        if (pair.dim == (dual ? 2 - dim : dim)) chosen_.push_back(pair);
-      if (options.top) keep_longest(static_cast<std::size_t>(options.top));
-      for (const Pair& pair : chosen_) {
+      if (!options.dims[dim]) continue;
+      const std::size_t first = features.size();
+      const Pairs& pairs = pairs_[dual ? 2 - dim : dim];
+      for (const Pair& pair : pairs) {
         const Real birth = field.values[pair.birth], death = field.values[pair.death];
-        const Voxel birth_voxel = field.grid.flat(pair.birth), death_voxel = field.grid.flat(pair.death);
+        if (!(birth > death) ||
+            static_cast<double>(birth) - static_cast<double>(death) < options.min_persistence)
+          continue;
+        const Voxel birth_voxel = clamped ? plateaus_.extreme(pair.birth, birth) : pair.birth,
+                    death_voxel = clamped ? plateaus_.extreme(pair.death, death) : pair.death;
         if (dual)
           features.push_back({0 - death, 0 - birth, death_voxel, birth_voxel, dim, pair.essential});
         else
           features.push_back({birth, death, birth_voxel, death_voxel, dim, pair.essential});
       }
+      if (options.top) keep_longest(features, first, static_cast<std::size_t>(options.top));
+    }
+    for (Feature<Real>& feature : features) {
+      feature.birth_voxel = field.grid.flat(feature.birth_voxel);
+      feature.death_voxel = field.grid.flat(feature.death_voxel);
     }
   }
 
-  void keep_longest(std::size_t count) {
-    const std::vector<Real>& values = gradient_.field.values;
-    const auto longer = [&](const Pair& a, const Pair& b) {
-      const Real length_a = values[a.birth] - values[a.death], length_b = values[b.birth] - values[b.death];
+  // Of the features from the first one on, the longest, in order.
+  static void keep_longest(std::vector<Feature<Real>>& features, std::size_t first, std::size_t count) {
+    const auto longer = [](const Feature<Real>& a, const Feature<Real>& b) {
+      const Real length_a = a.birth - a.death, length_b = b.birth - b.death;
       if (length_a != length_b) return length_a > length_b;
-      return a.birth != b.birth ? a.birth < b.birth : a.death < b.death;
+      return a.birth_voxel != b.birth_voxel ? a.birth_voxel < b.birth_voxel : a.death_voxel < b.death_voxel;
     };
-    const std::size_t kept = std::min(count, chosen_.size());
-    std::partial_sort(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(kept), chosen_.end(),
-                      longer);
-    chosen_.resize(kept);
+    const std::size_t end = first + std::min(count, features.size() - first);
+    std::partial_sort(features.begin() + static_cast<std::ptrdiff_t>(first),
+                      features.begin() + static_cast<std::ptrdiff_t>(end), features.end(), longer);
+    features.resize(end);
   }
 
   Gradient<Real> gradient_;
@@ -152,7 +124,7 @@ class Workspace {
   Voids<Real> voids_{marks_};
   Loops<Real> loops_{marks_};
   Plateaus<Real> plateaus_;
-  Pairs pairs_, chosen_;
+  Pairs pairs_[3];  // by dimension
   std::vector<std::uint32_t> edge_order_, square_order_;
   std::vector<std::uint8_t> joins_, closes_;
 };

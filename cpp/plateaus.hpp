@@ -105,27 +105,26 @@ class Plateau {
   Forest forest_;
 };
 
-// Moves births and deaths inside a plateau to its extreme voxel.
+// Births and deaths inside a plateau are reported at its extreme voxel.
 template <class Real>
 class Plateaus {
  public:
-  void relocate(const Field<Real>& field, const Real* input, bool dual, Pairs& pairs) {
-    const Real early = dual ? Real(0) : Real(1), late = dual ? Real(-1) : Real(0),
-               sign = dual ? Real(-1) : Real(1);
-    early_.find(field, input, early, sign, true);
-    late_.find(field, input, late, sign, false);
-    const auto moved = [&](Voxel voxel) {
-      if (field.values[voxel] == early) return early_.extreme(voxel);
-      return field.values[voxel] == late ? late_.extreme(voxel) : voxel;
-    };
-    for (Pair& pair : pairs) {
-      pair.birth = moved(pair.birth);
-      pair.death = moved(pair.death);
-    }
+  void find(const Field<Real>& field, const Real* input, bool dual) {
+    early_value_ = dual ? Real(0) : Real(1), late_value_ = dual ? Real(-1) : Real(0);
+    const Real sign = dual ? Real(-1) : Real(1);
+    early_.find(field, input, early_value_, sign, true);
+    late_.find(field, input, late_value_, sign, false);
+  }
+
+  // Where to report a voxel, given its value after clamping.
+  Voxel extreme(Voxel voxel, Real value) {
+    if (value == early_value_) return early_.extreme(voxel);
+    return value == late_value_ ? late_.extreme(voxel) : voxel;
   }
 
  private:
   Plateau<Real> early_, late_;
+  Real early_value_{}, late_value_{};
 };
 
 }  // namespace homology

@@ -46,7 +46,7 @@ class Voids {
         std::swap(older, younger);
       forest_.hang(younger, older);
       closes[*next] = 1;
-      pairs.push_back({owner_of(squares[*next]), owner_of(cubes[younger - 1]), 2, false});
+      pairs.push_back({owner_of(squares[*next]), owner_of(cubes[younger - 1])});
     }
   }
 
