@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,7 +27,7 @@ inline int number_of(Cell cell) { return static_cast<int>(cell & 15); }
 // over a row, without a branch, so that the compiler makes vector instructions of it.
 template <class Real>
 class RowStencil {
-  using Lane = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+  using Lane = typename Field<Real>::Lane;
 
  public:
   RowStencil(const Grid& grid) : step_(grid.step) {}
@@ -89,34 +88,37 @@ struct Critical {
 
 template <class Real>
 struct Gradient {
-  using Lane = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+  using Lane = typename Field<Real>::Lane;
 
   Field<Real> field;
   std::vector<std::uint16_t> star;  // of each voxel: its number in kLowerStars
   Critical critical;                // in the order of their owners' indices
 
   const LowerStar& lower_star(Voxel voxel) const { return kLowerStars[star[voxel]]; }
-  bool outside(Voxel voxel) const { return star[voxel] == kOutside; }
 
   void build(const Poll& poll) {
-    const StarTable& table = star_table();
+    const std::uint16_t* const rows = star_table().row.data();
+    const std::uint8_t* const marks = star_table().critical.data();
     const Grid& grid = field.grid;
-    star.assign(grid.size(), kOutside);
+    star.resize(grid.size());
     critical.clear();
     // Everything but the outermost layer has a star: the shell of the T-construction is part of the complex.
+    // No cell has a vertex outside of it, so nobody asks for the others.
     const std::int64_t rim = grid.margin - 1, length = grid.shape[2] + 2 * rim;
     keys_.resize(length);
     cubes_.resize(length);
+    Lane *const keys = keys_.data(), *const cubes = cubes_.data();
     const RowStencil<Real> stencil(grid);
     for (std::int64_t x = -rim; x < grid.shape[0] + rim; ++x) {
       poll();
       for (std::int64_t y = -rim; y < grid.shape[1] + rim; ++y) {
         const Voxel first = grid.row(x, y) - static_cast<Voxel>(rim);
-        stencil(field.values.data() + first, length, keys_.data(), cubes_.data());
+        stencil(field.values.data() + first, length, keys, cubes);
+        std::uint16_t* const numbers = star.data() + first;
         for (std::int64_t z = 0; z < length; ++z) {
-          const std::uint16_t number = static_cast<std::uint16_t>(table.row[keys_[z]] + cubes_[z]);
-          star[first + z] = number;
-          if (table.critical[number]) collect(first + static_cast<Voxel>(z), table.critical[number]);
+          const std::uint16_t number = static_cast<std::uint16_t>(rows[keys[z]] + cubes[z]);
+          numbers[z] = number;
+          if (marks[number]) collect(first + static_cast<Voxel>(z), marks[number]);
         }
       }
     }

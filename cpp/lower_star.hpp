@@ -29,15 +29,13 @@ constexpr int kStarKeys = 1 << 18;
 
 #include "lower_star_table.inc"
 
-constexpr std::uint16_t kOutside = kStarCount;  // the star of a voxel of the margin
-
 enum CriticalBits : std::uint8_t { kHasVoxel = 1, kHasEdges = 2, kHasSquares = 4, kHasCube = 8 };
 
 // The lower star of a voxel is number row[key] + cubes, where key = edges | squares << 6 are the masks of
 // what is in it. See place_rows() in the script for why one addition is enough.
 struct StarTable {
   std::vector<std::uint16_t> row = std::vector<std::uint16_t>(kStarKeys);
-  std::array<std::uint8_t, kStarCount + 1> critical{};
+  std::array<std::uint8_t, kStarCount> critical{};
 
   StarTable() {
     for (const StarRow& entry : kStarRows) row[entry.key] = entry.offset;

@@ -2,6 +2,8 @@
 // in the volume is one more node, older than every cube.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -23,19 +25,16 @@ class Voids {
     const std::vector<Cell>& cubes = gradient.critical.cubes;
     const std::vector<Cell>& squares = gradient.critical.squares;
     const Field<Real>& field = gradient.field;
-    region_.assign(field.grid.size(), kUnknown);
-    for (std::size_t i = 0; i < cubes.size(); ++i)
-      region_[base_of(field.grid, owner_of(cubes[i]), number_of(cubes[i]))] =
-          static_cast<std::int32_t>(i + 1);
     closes.assign(squares.size(), 0);
     if (cubes.empty()) return;
+    mark_cubes(field.grid, cubes);
     // As for components: paths in the order of memory, then union-find over critical cells alone.
     sides_.resize(squares.size());
     for (std::size_t i = 0; i < squares.size(); ++i) {
       if ((i & 0xffff) == 0) poll();
       const Voxel owner = owner_of(squares[i]);
-      const int square = number_of(squares[i]);
-      sides_[i] = {ascend(gradient, {owner, square, 0}), ascend(gradient, {owner, square, 1})};
+      const int square = number_of(squares[i]), axis = normal_of(square), below = cube_below(square);
+      sides_[i] = {ascend(gradient, owner, below, axis), ascend(gradient, owner, below | 4 >> axis, axis)};
     }
     forest_.reset(cubes.size() + 1);
     for (auto next = order.rbegin(); next != order.rend(); ++next) {
@@ -52,74 +51,68 @@ class Voids {
 
  private:
   static constexpr std::int32_t kUnknown = -1, kOutsideNode = 0;
-  static constexpr Voxel kNoCube = -1;
 
-  // A cube is named by its corner of lowest index.
-  static Voxel base_of(const Grid& grid, Voxel owner, int cube) {
-    for (const int side : kCubeSides[cube])
-      if (side % 2 == 0) owner += grid.step[side];
-    return owner;
+  // Seen from a corner, bit 2 - axis of a cube's number says whether the cube lies up that axis (the order of
+  // kCubeSides). So the cube on the other side of a square has that bit flipped, and a cube seen from another
+  // corner the bits of the axes along which the corners differ.
+  static int normal_of(int square) { return 3 - kSquareSides[square][0] / 2 - kSquareSides[square][1] / 2; }
+  static int cube_below(int square) {
+    const int a = kSquareSides[square][0], b = kSquareSides[square][1];
+    return (a % 2 ? 4 >> a / 2 : 0) | (b % 2 ? 4 >> b / 2 : 0);
   }
+  // The corners away from a square of that normal, as bits that differ from those of the square's owner.
+  static constexpr int kAway[3][4] = {{4, 6, 5, 7}, {2, 6, 3, 7}, {1, 5, 3, 7}};
 
-  // A step of a gradient path in the dual: through a square, given by its owner and number, to its side below
-  // (0) or above (1).
-  struct Step {
-    Voxel owner;
-    int square, above;
-  };
-
-  // The cube that a step leads to, or kNoCube if it leads out of the volume.
-  static Voxel target(const Gradient<Real>& gradient, const Step& through) {
-    const auto& step = gradient.field.grid.step;
-    const int a = kSquareSides[through.square][0], b = kSquareSides[through.square][1];
-    const int normal = 2 * (3 - a / 2 - b / 2);
-    if (gradient.outside(through.owner + step[normal + through.above])) return kNoCube;
-    return through.owner + (a % 2 ? 0 : step[a]) + (b % 2 ? 0 : step[b]) + (through.above ? 0 : step[normal]);
-  }
-
-  // The step that leads on from the cube where this one led: out through the square paired with that cube.
-  static Step next(const Gradient<Real>& gradient, const Step& through) {
-    const auto& step = gradient.field.grid.step;
-    const int a = kSquareSides[through.square][0], b = kSquareSides[through.square][1];
-    const int axis = 3 - a / 2 - b / 2;
-    // The cube as seen from the square's owner. Bit 2 - axis of a cube's number says whether it lies up that
-    // axis from its corner (the order of kCubeSides).
-    const int bit_a = 4 >> a / 2, bit_b = 4 >> b / 2, bit_normal = 4 >> axis;
-    int cube = (a % 2 ? bit_a : 0) | (b % 2 ? bit_b : 0) | (through.above ? bit_normal : 0);
-    Voxel owner = through.owner;
-    int square = square_of_cube(gradient.lower_star(owner), cube);
-    if (square == kAbsent) {
-      // The square's owner is not the cube's: that is one of the four corners away from the square, the one
-      // whose lower star has the cube.
-      const Voxel far = owner + step[2 * axis + through.above];
-      const Voxel corners[4] = {far, far + step[a], far + step[b], far + step[a] + step[b]};
-      const int numbers[4] = {cube ^ bit_normal, cube ^ bit_normal ^ bit_a, cube ^ bit_normal ^ bit_b,
-                              cube ^ bit_normal ^ bit_a ^ bit_b};
-      int corner = 0;
-      while ((square = square_of_cube(gradient.lower_star(corners[corner]), numbers[corner])) == kAbsent)
-        ++corner;
-      owner = corners[corner];
-      cube = numbers[corner];
+  // A cube is named by its corner of lowest index. Cubes that reach into the margin are the outside.
+  void mark_cubes(const Grid& grid, const std::vector<Cell>& cubes) {
+    for (int cube = 0; cube < 8; ++cube) {
+      base_[cube] = 0;
+      for (const int side : kCubeSides[cube])
+        if (side % 2 == 0) base_[cube] += grid.step[side];
     }
-    const int out_axis = 3 - kSquareSides[square][0] / 2 - kSquareSides[square][1] / 2;
-    return {owner, square, cube >> (2 - out_axis) & 1 ? 0 : 1};
+    region_.resize(grid.size());
+    const std::int64_t length = grid.padded[2];
+    auto row = region_.begin();
+    for (std::int64_t x = 0; x < grid.padded[0]; ++x)
+      for (std::int64_t y = 0; y < grid.padded[1]; ++y, row += length) {
+        const bool within = x > 0 && x < grid.padded[0] - 2 && y > 0 && y < grid.padded[1] - 2;
+        std::fill(row, row + length, within ? kUnknown : kOutsideNode);
+        row[0] = row[length - 2] = row[length - 1] = kOutsideNode;
+      }
+    for (std::size_t i = 0; i < cubes.size(); ++i)
+      region_[owner_of(cubes[i]) + base_[number_of(cubes[i])]] = static_cast<std::int32_t>(i + 1);
   }
 
-  // The critical cube that the path ends in, or the outside; every cube on the way remembers it.
-  std::int32_t ascend(const Gradient<Real>& gradient, Step through) {
+  // The critical cube, or the outside, in which the dual's gradient path ends: it leaves each cube through
+  // the square paired with it. It begins in a cube that is entered through a square of normal `axis`, seen
+  // from that square's owner. Every cube on the way remembers the end.
+  std::int32_t ascend(const Gradient<Real>& gradient, Voxel owner, int cube, int axis) {
     trail_.clear();
-    Voxel cube = target(gradient, through);
-    while (cube != kNoCube && region_[cube] == kUnknown) {
-      trail_.push_back(cube);
-      through = next(gradient, through);
-      cube = target(gradient, through);
+    Voxel base = owner + base_[cube];
+    while (region_[base] == kUnknown) {
+      trail_.push_back(base);
+      int square = square_of_cube(gradient.lower_star(owner), cube);
+      if (square == kAbsent) {
+        // The square's owner is not the cube's: that is the one corner away from the square whose lower star
+        // has the cube.
+        const int seen = cube;
+        for (const int* away = kAway[axis]; square == kAbsent; ++away) {
+          cube = seen ^ *away;
+          owner = base - base_[cube];
+          square = square_of_cube(gradient.lower_star(owner), cube);
+        }
+      }
+      axis = normal_of(square);
+      cube ^= 4 >> axis;
+      base = owner + base_[cube];
     }
-    const std::int32_t found = cube == kNoCube ? kOutsideNode : region_[cube];
+    const std::int32_t found = region_[base];
     for (const Voxel passed : trail_) region_[passed] = found;
     return found;
   }
 
-  Marks& region_;  // cube -> the critical cube (or the outside) above it
+  Marks& region_;                // cube -> the critical cube (or the outside) above it
+  std::array<Voxel, 8> base_{};  // from a corner to the lowest corner of each cube around it
   std::vector<std::pair<std::int32_t, std::int32_t>> sides_;  // what lies above each critical square
   std::vector<Voxel> trail_;
   Forest forest_;
