@@ -45,8 +45,10 @@ class Loops {
   static constexpr std::int32_t kNone = -1;
   // How many voxels a column flows through at first: kGlance, and up to kEager if its pivot is not sure by
   // then. Those first steps go through the squares in the order of memory, which makes them cheap; most
-  // columns of a noisy volume come to their end in them.
-  static constexpr int kGlance = 12, kEager = 32;
+  // columns of a noisy volume come to their end in them. On a plateau paths are long and nearly all pairs have
+  // no persistence, so few columns are ever added to another: there a column stops as soon as its pivot is
+  // sure. Each limit is twice the one before, plus one, from 0 up to kEager.
+  static constexpr int kGlance = 15, kEager = 31;
 
   struct Column {
     std::uint32_t ranks_begin, ranks_end, tail_begin, tail_end;
@@ -93,11 +95,12 @@ class Loops {
       flow_.add_boundary(squares[i], sink);
       Column& column = columns_[i];
       int steps = 0;
-      for (const int limit : {kGlance, kEager}) {
+      for (int limit = is_flat(gradient.field, squares[i]) ? 0 : kGlance; limit <= kEager;
+           limit = 2 * limit + 1) {
         for (; steps < limit && !flow_.empty(); ++steps) flow_.step(sink);
         cancel_twins(found_);
         column.settled = !found_.empty() && is_settled(gradient.field, found_.front());
-        if (column.settled) break;
+        if (column.settled || flow_.empty()) break;
       }
       column.ranks_begin = static_cast<std::uint32_t>(ranks_.size());
       ranks_.insert(ranks_.end(), found_.begin(), found_.end());
@@ -106,6 +109,14 @@ class Loops {
       flow_.rest(tails_);
       column.tail_end = static_cast<std::uint32_t>(tails_.size());
     }
+  }
+
+  // All corners of the square have one value.
+  static bool is_flat(const Field<Real>& field, Cell square) {
+    const Voxel a = field.grid.step[kSquareSides[number_of(square)][0]],
+                b = field.grid.step[kSquareSides[number_of(square)][1]];
+    const Real* const value = field.values.data() + owner_of(square);
+    return value[a] == *value && value[b] == *value && value[a + b] == *value;
   }
 
   // Sort ranks, largest first, and take out those that are there twice: twice is nothing.
