@@ -10,6 +10,13 @@
 #include "field.hpp"
 #include "lower_star.hpp"
 
+// A function so marked is compiled twice; at run time the version for AVX2 is taken if the processor has it.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define ANATOMICA_ALSO_AVX2 __attribute__((target_clones("avx2", "default")))
+#else
+#define ANATOMICA_ALSO_AVX2
+#endif
+
 namespace homology {
 
 // Called often from within long loops; throws to stop the work.
@@ -50,8 +57,9 @@ class RowStencil {
   }
 
   template <std::size_t... S, std::size_t... C>
-  void run(const Real* row, std::int64_t length, Lane* __restrict keys, Lane* __restrict cubes,
-           std::index_sequence<S...>, std::index_sequence<C...>) const {
+  ANATOMICA_ALSO_AVX2 void run(const Real* row, std::int64_t length, Lane* __restrict keys,
+                               Lane* __restrict cubes, std::index_sequence<S...>,
+                               std::index_sequence<C...>) const {
     const Real* near[6] = {row + step_[0], row + step_[1], row + step_[2], row + step_[3], row - 1, row + 1};
     const Real* diagonal[12] = {(row + step_[kSquareSides[S][0]] + step_[kSquareSides[S][1]])...};
     const Real* corner[8] = {
