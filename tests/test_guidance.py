@@ -14,7 +14,9 @@ from anatomica.models.edm import EDM, LatentScaler
 from anatomica.models.unet import UNet
 from anatomica.models.zoo import Model
 from anatomica.moments import Moments, measure_moments
+from anatomica.parse import membership
 from anatomica.potentials import composite_potential, geometric_potential, topological_potential
+from anatomica.residuals import EMPTY, EMPTY_TEMPERATURE, FILLING_TOLERANCE
 from anatomica.resolve import Wanted, resolve
 from anatomica.spec import BettiPrior, Weights
 from anatomica.spec_yaml import parse_spec
@@ -118,7 +120,7 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     (r,) = resolved(model, spec("{mass: 0.3, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0, 0]}"))
     z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    (probe,) = probes(model, r, frame, features, Settings())
+    probe, filling = probes(model, r, frame, features, Settings())
     J = jacobian(model, z, features, probe, r)[0]
 
     def mass(z: torch.Tensor) -> torch.Tensor:
@@ -128,6 +130,38 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     exact = torch.autograd.functional.jacobian(mass, z).flatten()
     assert (J[0] - exact).norm() < 0.02 * exact.norm()
     assert probe.rho.shape == (1, 10)
+
+    def filled(z: torch.Tensor) -> torch.Tensor:
+        logits = model.autoencoder.field(model.scaler.restore(z), filling.points)
+        S = membership(logits, r.selection, "sum", EMPTY_TEMPERATURE)
+        return S.mean() / FILLING_TOLERANCE
+
+    (row,) = jacobian(model, z, features, filling, r)[0]
+    exact = torch.autograd.functional.jacobian(filled, z).flatten()
+    assert (row - exact).norm() < 1e-3 * exact.norm()
+
+
+def test_an_empty_domain_is_filled_around_its_centroid(model: Model) -> None:
+    """A box without the tissue has no slope; the probe of its points brings the tissue there."""
+    box = "{family: box, grid: [6, 6, 6], centre_mm: [0, 0, 0], size_mm: [3, 3, 3]}"
+    (r,) = resolved(model, spec("{mass: 0.004, centroid: [0.5, 0.5, 0.5]}", domain=box))
+    frame, z = Frame.model(anatomy("coronary"), model.n), latent(1)
+
+    def mass(z: torch.Tensor) -> float:
+        (S,) = parser(model, [r], union="sum")(z)
+        return measure_moments(S, r.domains).mass.item()
+
+    random = torch.Generator().manual_seed(0)
+    for _ in range(200):  # away from the tissue first
+        points = 0.5 + 0.25 * (torch.rand(1, 64, 3, generator=random) - 0.5)
+        at = z.clone().requires_grad_()
+        field = model.autoencoder.field(model.scaler.restore(at), points)
+        (slope,) = torch.autograd.grad(torch.softmax(field, -1)[..., list(r.selection)].sum(), at)
+        z = z - 0.5 * slope / slope.norm().clamp_min(1e-6)
+    assert mass(z) < EMPTY * 0.004
+    for _ in range(60):
+        z = z + newton_step(model, [r], frame, z, Settings(radius=0.1))
+    assert mass(z) == pytest.approx(0.004, rel=0.1)
 
 
 @pytest.mark.parametrize("with_centroid", [False, True])

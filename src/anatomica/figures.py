@@ -63,7 +63,7 @@ def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved]) -> lis
         if r.constraint.domain.family != "global":
             valid = [k for k in range(r.domains.count) if bool(r.domains.valid[k])]
             wires += [box_wire(r.domains, k, frame) for k in valid]
-        if any(x is not None for x in (r.wanted.mass, r.wanted.centroid, r.wanted.shape)):
+        if r.wanted.any_moment:
             wires += _target_wires(r, m.moments, frame)
             wires += [_dashed(w) for w in moment_wires(r.domains, m.moments, frame, ACHIEVED_COLOUR)]
     return wires

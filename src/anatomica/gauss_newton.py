@@ -14,8 +14,15 @@ from anatomica.frame import Frame
 from anatomica.labels import anatomy
 from anatomica.models.field import CHUNK_POINTS, corners, slice_trilinear
 from anatomica.models.zoo import Model
+from anatomica.moments import measure_moments
 from anatomica.parse import Union, membership
-from anatomica.residuals import Probe, geometric_probe, topological_probe
+from anatomica.residuals import (
+    EMPTY_TEMPERATURE,
+    Probe,
+    filling_probe,
+    geometric_probe,
+    topological_probe,
+)
 from anatomica.resolve import Resolved
 from anatomica.sparse import sample_where_it_varies
 from anatomica.substructures import temperature
@@ -108,13 +115,27 @@ def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: 
     X = domains.points()
     X = X if X.dim() == 6 else X.expand(batch, *X.shape)
     wanted, found = r.wanted, []
-    if any(x is not None for x in (wanted.mass, wanted.centroid, wanted.shape)):
-        S = probabilities(model, features, X.reshape(batch, -1, 3), r, settings.union)
-        found.append(geometric_probe(S.reshape(X.shape[:-1]), X, r, frame, settings.union))
+    if wanted.any_moment:
+        S = probabilities(model, features, X.reshape(batch, -1, 3), r, settings.union).reshape(X.shape[:-1])
+        found.append(geometric_probe(S, X, r, frame, settings.union))
+        found += fillings(model, features, measure_moments(S, domains).mass, X, r, settings)
     if wanted.betti is not None:
         grids = [X[:, k] for k in valid_domains(domains)]
         found += [topological_probe(margins(model, features, x, r, settings), x, r) for x in grids]
     return found
+
+
+def fillings(
+    model: Model, features: Tensor, mass: Tensor, X: Tensor, r: Resolved, settings: Settings
+) -> list[Probe]:
+    """The probe of empty domains, if there are any."""
+
+    def probability(points: Tensor) -> Tensor:
+        logits = model.autoencoder.field.at(features, points)
+        return membership(logits, r.selection, settings.union, EMPTY_TEMPERATURE)
+
+    probe = filling_probe(mass, X, r, probability, settings.union)
+    return [] if probe is None else [probe]
 
 
 def margins(
@@ -150,53 +171,63 @@ def probabilities(
 def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolved) -> Float[Tensor, "b r D"]:
     """d rho / d z of one probe.
 
-    The features are a 3^3 convolution of the latent, so a point's S depends on z through the 27 c numbers
-    around each of its eight cells: they are computed once a point, and weighted and scattered a residual.
+    A point's S depends on the latent through its slice of the features: d S / d slice is computed once, then
+    weighted a residual and scattered to the eight cells around the point, and from each cell through the
+    bottleneck to the 27 cells that it reads.
     """
     field = model.autoencoder.field
     with torch.enable_grad():
         sliced = slice_trilinear(features, probe.points).detach().requires_grad_()
-        S = membership(field.decode(sliced, probe.points), r.selection, probe.union, temperature(r))
+        heat = temperature(r) if probe.temperature is None else probe.temperature
+        S = membership(field.decode(sliced, probe.points), r.selection, probe.union, heat)
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
-    weight = field.latent_weight().detach() * model.scaler.std.view(1, -1, 1, 1, 1)
-    by_tap = by_slice @ weight.flatten(1)
+    bend = field.bottleneck_slope(model.scaler.restore(z)).flatten(1, 3)
+    inner = field.from_features.weight.detach()
+    taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
     shape = features.shape[1:4]
     cells, share = corners(probe.points, shape)
     count = 1 if probe.owner is None else r.domains.count
     owner = torch.zeros_like(cells[0, :, 0]) if probe.owner is None else probe.owner
     places = [(owner == k).nonzero()[:, 0] for k in range(count)]
     J = []
-    for where, weights, slope, taps in zip(cells, share, probe.slope, by_tap, strict=True):
-        blocks = zip(places, slope.chunk(count), strict=True)
-        rows = [_scatter(where[p], weights[p], s[:, p], taps[p], shape, z.shape[1]) for p, s in blocks]
+    for b, slope in enumerate(probe.slope):
+        rows = []
+        for points, s in zip(places, slope.chunk(count), strict=True):
+            touched, G = _by_cell(cells[b, points], share[b, points], s[:, points], by_slice[b, points])
+            G = ((G @ inner) * bend[b, touched, None]) @ taps
+            rows.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), shape))
         J.append(torch.cat(rows))
     return torch.stack(J)
 
 
-def _scatter(
+def _by_cell(
     cells: Int64[Tensor, "p 8"],
     share: Float[Tensor, "p 8"],
     slope: Float[Tensor, "r p"],
-    by_tap: Float[Tensor, "p t"],
-    shape: Sequence[int],
-    channels: int,
-) -> Float[Tensor, "r D"]:
-    """Sum over points of slope * share * by_tap at each cell's 27 neighbours, a residual each."""
-    count, (h, w, d) = len(slope), shape
+    by_slice: Float[Tensor, "p k"],
+) -> tuple[Int64[Tensor, " t"], Float[Tensor, "t r k"]]:
+    """The cells that the points read, and d rho / d features in each: slope * share * by_slice, summed."""
     touched, place = cells.unique(return_inverse=True)
-    G = slope.new_zeros(len(touched), count * by_tap.shape[1])
+    G = slope.new_zeros(len(touched), len(slope) * by_slice.shape[1])
     for points in torch.arange(len(cells)).split(SCATTER_POINTS):
-        rows = (slope[:, points].T[:, :, None] * by_tap[points][:, None]).flatten(1)
+        rows = (slope[:, points].T[:, :, None] * by_slice[points][:, None]).flatten(1)
         for corner in range(8):
             G.index_add_(0, place[points, corner], share[points, corner, None].to(rows) * rows)
-    G = G.view(len(touched), count, channels, 27)
-    J = slope.new_zeros((h + 2) * (w + 2) * (d + 2), count, channels)
+    return touched, G.view(len(touched), len(slope), by_slice.shape[1])
+
+
+def _spread(
+    touched: Int64[Tensor, " t"], G: Float[Tensor, "t r c 27"], shape: Sequence[int]
+) -> Float[Tensor, "r D"]:
+    """Each cell's 27 taps added to the cells that they read."""
+    h, w, d = shape
+    J = G.new_zeros((h + 2) * (w + 2) * (d + 2), *G.shape[1:3])
     x, y, k = touched // (w * d), touched // d % w, touched % d
     for tap in range(27):
         at = ((x + tap // 9) * (w + 2) + y + tap // 3 % 3) * (d + 2) + k + tap % 3
         J.index_add_(0, at, G[..., tap])
-    J = J.view(h + 2, w + 2, d + 2, count, channels)[1:-1, 1:-1, 1:-1]
+    J = J.view(h + 2, w + 2, d + 2, *G.shape[1:3])[1:-1, 1:-1, 1:-1]
     return J.permute(3, 4, 0, 1, 2).flatten(1)
 
 

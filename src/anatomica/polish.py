@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from anatomica.frame import Frame
-from anatomica.gauss_newton import Settings, margins, probabilities, step_from, valid_domains
+from anatomica.gauss_newton import Settings, fillings, margins, probabilities, step_from, valid_domains
 from anatomica.labels import anatomy
 from anatomica.models.field import corners
 from anatomica.models.zoo import Model
+from anatomica.moments import measure_moments
 from anatomica.residuals import Probe, certified_probe, topological_probe
 from anatomica.resolve import Resolved
 
-CLOSE = 0.4
-"""A residual vector shorter than this, in tolerances, is good enough to stop."""
+SLACK = (0.2, 0.55)
+"""Residuals below this share of their tolerance are left alone, in the first and second half of the steps: a
+label map's move in steps, and what is not asked of one leaves room for the others. Three components of a
+centroid at 0.55 are still within its tolerance."""
 
 SHORTEST = 0.25
 """A step is not made shorter than this share of itself."""
@@ -36,28 +41,38 @@ def polish(
 
     Sampling saw soft probabilities; a certificate counts the voxels of an n^3 label map. Here the residuals
     are those of the label map itself, and only their slopes are the soft field's; so a step may be too long:
-    one that does not help is halved, and at last accepted, because a label map's residuals have steps.
+    one that does not help is halved, and at last accepted, because a label map's residuals have steps. The
+    best latent is the one with the fewest residuals beyond their tolerance, then with the smallest.
     """
     frame = Frame.model(anatomy(model.anatomy), model.n)
     best, least = z, z.new_full((len(z),), torch.inf)
-    base, last = best, least
+    base, last, worst = best, least, least
     step, scale = torch.zeros_like(z), z.new_ones(len(z))
     for turn in range(steps + 1):
         z = base + _wide(scale) * step
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
         found = [(p, r) for r in resolved for p in certified_probes(model, r, frame, features, n, settings)]
         rho = torch.cat([probe.rho for probe, _ in found], dim=1)
+        slack = SLACK[0] if turn < steps // 2 else SLACK[1]
         error = rho.square().sum(dim=1)
-        best = torch.where(_wide(error < least), z, best)
-        least = torch.minimum(error, least)
-        if turn == steps or bool((least < CLOSE**2).all()):
+        score = (rho.abs() > 1).sum(dim=1) + error / (1 + error)
+        better = score < least
+        best, least = torch.where(_wide(better), z, best), torch.where(better, score, least)
+        worst = torch.where(better, F.pad(rho.abs(), (0, 1)).amax(dim=1), worst)
+        if turn == steps or bool((worst <= slack).all()):
             break
         accept = (error < last) | (scale <= SHORTEST)
         base, last = torch.where(_wide(accept), z, base), torch.where(accept, error, last)
         if accept.any():
+            found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
             step = torch.where(_wide(accept), step_from(model, z, features, found, settings), step)
         scale = torch.where(accept, 1.0, scale / 2)
     return best
+
+
+def _beyond(rho: Tensor, slack: float) -> Tensor:
+    """What of the residuals is beyond the slack."""
+    return rho.sign() * (rho.abs() - slack).clamp_min(0)
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -72,7 +87,7 @@ def certified_probes(
     domains = r.domains.to(model.scaler.mean)
     X = domains.points()
     X = X if X.dim() == 6 else X.expand(batch, *X.shape)
-    if any(x is not None for x in (r.wanted.mass, r.wanted.centroid, r.wanted.shape)):
+    if r.wanted.any_moment:
         points = X.flatten(1, -2)
         cells, share = corners(points, (n, n, n))
         share = share * ((points >= 0) & (points <= 1)).all(dim=-1, keepdim=True)
@@ -80,6 +95,9 @@ def certified_probes(
         centres = (torch.stack([voxels // n**2, voxels // n % n, voxels % n], -1) + 0.5) / n
         S = probabilities(model, features, centres.expand(batch, -1, 3), r, "margin")
         found.append(certified_probe(S, centres, place, share, r, frame))
+        hard = ((S > 0.5).to(S).gather(1, place.flatten(1)).view(place.shape) * share).sum(-1)
+        mass = measure_moments(hard.view(X.shape[:-1]), domains).mass
+        found += fillings(model, features, mass, X, r, settings)
     if r.wanted.betti is not None:
         for k in valid_domains(domains):
             S = margins(model, features, X[:, k], r, settings)

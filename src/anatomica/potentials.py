@@ -79,7 +79,7 @@ def composite_potential(parsed: Sequence[Tensor], resolved: Sequence[Resolved]) 
     for S, r in zip(parsed, resolved, strict=True):
         c = r.constraint
         loss = S.new_zeros(S.shape[:2])
-        if c.weights.geometric:
+        if c.weights.geometric and r.wanted.any_moment:
             moments = measure_moments(S, r.domains)
             loss = loss + c.weights.geometric * geometric_potential(
                 moments, r.wanted, c.weights, c.mass_threshold

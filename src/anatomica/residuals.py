@@ -24,6 +24,12 @@ UNSATURATED = 1e-3
 """S (1 - S) below this is saturated: a point there hardly moves, and is left out of the derivative."""
 STRONGEST = 8
 """How many features to suppress at a time, the most persistent first."""
+EMPTY = 0.2
+"""A domain with less than this share of the mass it should have is empty."""
+EMPTY_TEMPERATURE = 8.0
+"""Divides the logits in an empty domain, where probabilities are too flat to have a slope."""
+FILLING_TOLERANCE = 0.2
+"""A mean probability within this of 1 counts as one tolerance."""
 TOPOLOGY_TOLERANCE = 0.1
 """A persistence within this of 0 or 1 counts as one tolerance."""
 
@@ -34,7 +40,7 @@ class Probe:
 
     `rho` is 0 where a residual is switched off (an invalid domain, a padded feature). `union` says which S
     the derivative is by. With `owner`, the residuals come in equal blocks, one a domain, and each point acts
-    on its owner's block alone.
+    on its owner's block alone. `temperature` divides the logits (None: the constraint's own).
     """
 
     rho: Float[Tensor, "b r"]
@@ -42,6 +48,7 @@ class Probe:
     slope: Float[Tensor, "b r p"]
     union: Union
     owner: Int64[Tensor, " p"] | None = None
+    temperature: float | None = None
 
 
 def geometric_probe(
@@ -56,6 +63,46 @@ def geometric_probe(
     moving = _moving(S)
     owner = moving // (S[0, 0].numel())
     return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], union, owner)
+
+
+def filling_probe(
+    mass: Float[Tensor, "b k"],
+    X: Float[Tensor, "b k a e g 3"],
+    r: Resolved,
+    probability: Callable[[Float[Tensor, "b p 3"]], Float[Tensor, "b p"]],
+    union: Union,
+) -> Probe | None:
+    """Residuals "this is the structure" of the points around the targets' centroids in empty domains.
+
+    Where a domain holds next to nothing of its structure, mass, centroid and shape have no slope. As many
+    points as make up the wanted mass, those nearest to the wanted centroid, are asked for instead;
+    `probability` is theirs at `EMPTY_TEMPERATURE`.
+    """
+    wanted = r.wanted
+    if wanted.mass is None or wanted.centroid is None:
+        return None
+    target = wanted.mass.to(mass).expand_as(mass)
+    empty = (mass < EMPTY * target) & r.domains.valid.expand_as(mass)
+    if not empty.any():
+        return None
+    points = X.flatten(2, -2)
+    share = r.domains.s.to(mass).prod(dim=-1).abs().expand_as(mass) / points.shape[2]
+    centre = wanted.centroid.to(mass).expand(*mass.shape, 3)
+    rho, chosen, slope = [], [], []
+    for k in empty.any(dim=0).nonzero()[:, 0].tolist():
+        count = max(1, min(points.shape[2], round(float((target / share)[:, k].mean()))))
+        nearest = (points[:, k] - centre[:, k, None]).square().sum(-1).topk(count, largest=False).indices
+        here = points[:, k].gather(1, nearest[..., None].expand(-1, -1, 3))
+        off = (probability(here).mean(dim=1) - 1) / FILLING_TOLERANCE
+        rho.append(off * empty[:, k])
+        chosen.append(here)
+        slope.append(empty[:, k, None].to(mass).expand(-1, count) / (count * FILLING_TOLERANCE))
+    blocks = mass.new_zeros(len(mass), len(rho), sum(s.shape[1] for s in slope))
+    end = 0
+    for row, s in enumerate(slope):
+        blocks[:, row, end : end + s.shape[1]] = s
+        end += s.shape[1]
+    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), blocks, union, temperature=EMPTY_TEMPERATURE)
 
 
 def certified_probe(

@@ -32,6 +32,10 @@ class Wanted:
     shape: Float[Tensor, "*b k 3 3"] | None
     betti: spec.BettiPrior | None
 
+    @property
+    def any_moment(self) -> bool:
+        return any(x is not None for x in (self.mass, self.centroid, self.shape))
+
 
 @dataclass(frozen=True, eq=False)
 class Resolved:

@@ -28,7 +28,7 @@ class Guidance:
     variant: Variant = "L"
     gradient: Gradient = "denoiser"
     newton: Settings = field(default_factory=Settings)
-    polish: int = 24
+    polish: int = 48
 
     def denoiser(self, model: Model, resolved: Sequence[Resolved]) -> Denoiser:
         """The model's denoiser, guided."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from anatomica.models.field import decode_on_demand
 from anatomica.models.zoo import Model
 from anatomica.parse import Union, l_parse, v_parse
 from anatomica.resolve import Resolved
@@ -30,9 +32,18 @@ def parser(
 
     def parse_l(z: Tensor) -> list[Tensor]:
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        field = lambda points: model.autoencoder.field.at(features, points)  # noqa: E731
+        field = model.autoencoder.field
+        everywhere = partial(field.at, features)
+        on_demand = partial(decode_on_demand, field, features)
         return [
-            l_parse(field, r.selection, domains, len(z), union, temperature(r))
+            l_parse(
+                on_demand if _topology_alone(r) else everywhere,
+                r.selection,
+                domains,
+                len(z),
+                union,
+                temperature(r),
+            )
             for r, domains in zip(resolved, placed, strict=True)
         ]
 
@@ -48,6 +59,11 @@ def parser(
         return parsed
 
     return parse_l if variant == "L" else parse_v
+
+
+def _topology_alone(r: Resolved) -> bool:
+    """Whether gradients reach a few critical points only; those of moments reach all."""
+    return r.wanted.betti is not None and not r.wanted.any_moment
 
 
 def temperature(r: Resolved) -> float:

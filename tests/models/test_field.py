@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from anatomica.models.field import Field, decode_field, decode_labels, slice_trilinear
+from anatomica.models.field import Field, decode_field, decode_labels, decode_on_demand, slice_trilinear
 from anatomica.models.presets import FieldConfig
 
 
@@ -74,3 +74,18 @@ def test_memory_stays_within_the_budget():
     with Watch():
         decode_labels(model, z, 96, budget_mb=8.0)
     assert largest[0] <= 8 * 2**20
+
+
+def test_decoding_on_demand_has_the_same_values_and_gradients():
+    """Gradients at few points, at none and at all of them."""
+    model, z, points = field(), latent(), torch.rand(2, 300, 3)
+    for reached in ([7, 11, 250], [], list(range(300))):
+        weight = torch.zeros(2, 300, 5)
+        weight[0, reached] = torch.randn(len(reached), 5)
+        found = []
+        for decode in (model.at, lambda f, p: decode_on_demand(model, f, p)):
+            features = model.prepare(z).detach().requires_grad_()
+            logits = decode(features, points)
+            (slope,) = torch.autograd.grad((weight * logits).sum(), features)
+            found.append((logits.detach(), slope))
+        torch.testing.assert_close(found[0], found[1])

@@ -45,6 +45,21 @@ def measure_command(
     run(out, rounds)
 
 
+@app.command("generation")
+def generation_command(
+    out: Annotated[Path, typer.Option(help="Folder for generation.json and .md.")] = Path("results"),
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 3,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
+    ] = None,
+) -> None:
+    """Seconds an unconditional sample, alone and in a batch of eight, and the share of the U-Net."""
+    from anatomica.bench.generation import run
+    from anatomica.labels import ANATOMIES
+
+    run(out, rounds, tuple(model or ANATOMIES))
+
+
 @app.command("guidance")
 def guidance_command(
     out: Annotated[Path, typer.Option(help="Folder for guidance.json and guidance.md.")] = Path("results"),

@@ -232,7 +232,8 @@ def export(
         Path | None, typer.Option("--data", "-d", help="Its cache: measures quality and population.")
     ] = None,
     fine: Annotated[
-        Path | None, typer.Option("--fine", help="A cache of the same patients at a finer resolution.")
+        Path | None,
+        typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
     ] = None,
 ) -> None:
     """Write a run as a model folder (fp16 safetensors and card.json) that `load_model` reads.
@@ -242,11 +243,12 @@ def export(
     from rich.console import Console
 
     from anatomica.training.run import export_run, read_autoencoder
-    from anatomica.training.weights import matching_fine
+    from anatomica.training.weights import fine_phantoms, matching_fine
 
     maps = held_out = finer = None
     notes: dict[str, object] = {}
     if data is not None:
+        from anatomica.data.cache import open_cache
         from anatomica.data.dataset import LabelMapDataset
 
         n = read_autoencoder(run)[0].config.n
@@ -257,6 +259,8 @@ def export(
         notes["data"] = {"sources": sources[:8], "train": len(maps), "held_out": len(held_out)}
         if fine is not None:
             held_out, finer = matching_fine(validation, LabelMapDataset(fine, "validation"))
+        elif all(source.startswith("phantom ") for source in sources):
+            finer = fine_phantoms(validation, open_cache(data).anatomy.name, 2 * n)
     folder = export_run(run, out, maps, held_out, finer, notes=notes)
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from anatomica.models.layers import Conv3d
 from anatomica.models.presets import FieldConfig
@@ -30,11 +32,12 @@ class FourierFeatures(nn.Module):
 
 
 class Field(nn.Module):
-    """Bottleneck convolution, trilinear slice at the query points, Fourier features, MLP, logits.
+    """Bottleneck convolution with SiLU, trilinear slice at the points, Fourier features, MLP, logits.
 
     The MLP's first layer acts on [slice(features), fourier(r)]. Slicing is linear, so the features' half of
     that layer is applied on the latent grid, before slicing: the same function, one matrix product a point
-    less. `prepare` does all that needs no points, once a latent; `at` does the rest, once a point set.
+    less, and the bottleneck may be wide at no cost a point. `prepare` does all that needs no points, once a
+    latent; `at` does the rest, once a point set.
     """
 
     def __init__(self, latent_channels: int, classes: int, config: FieldConfig) -> None:
@@ -52,11 +55,14 @@ class Field(nn.Module):
 
     def prepare(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d k"]:
         """What the first layer sees of the latent, at the latent's grid points, channels last."""
-        return self.from_features(self.bottleneck(z).permute(0, 2, 3, 4, 1))
+        return self.from_features(F.silu(self.bottleneck(z)).permute(0, 2, 3, 4, 1))
 
-    def latent_weight(self) -> Float[Tensor, "k c 3 3 3"]:
-        """`prepare` without its constant part: one convolution of the latent."""
-        return torch.einsum("kj,jcxyz->kcxyz", self.from_features.weight, self.bottleneck.weight)
+    @torch.no_grad()
+    def bottleneck_slope(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d j"]:
+        """The activation's derivative in every cell: what `prepare` is linear in, up to this factor."""
+        h = self.bottleneck(z).permute(0, 2, 3, 4, 1)
+        s = h.sigmoid()
+        return s * (1 + h * (1 - s))
 
     def at(
         self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
@@ -80,19 +86,19 @@ def corners(
 
     Cells are numbered in C order within a sample.
     """
-    size = torch.tensor(list(shape), device=points.device)
-    position = (points.detach() * size - 0.5).clamp(min=torch.zeros_like(size), max=size - 1)
-    low = position.floor().long()
-    step = (low + 1 < size).long()
-    fraction = position - low
-    stride = torch.tensor([shape[1] * shape[2], shape[2], 1], device=points.device)
-    cell = (low * stride).sum(-1)
-    rows, weights = [], []
-    for corner in range(8):
-        bits = torch.tensor([corner >> 2 & 1, corner >> 1 & 1, corner & 1], device=points.device)
-        rows.append(cell + (bits * step * stride).sum(-1))
-        weights.append(torch.where(bits.bool(), fraction, 1 - fraction).prod(-1))
-    return torch.stack(rows, -1), torch.stack(weights, -1)
+    cells, weights = [], []
+    for axis, size in enumerate(shape):
+        position = (points.detach()[..., axis] * size - 0.5).clamp(0, size - 1)
+        low = position.floor()
+        fraction = position - low
+        cell = low.long()
+        cells.append(torch.stack([cell, (cell + 1).clamp(max=size - 1)]) * math.prod(shape[axis + 1 :]))
+        weights.append(torch.stack([1 - fraction, fraction]))
+    # The eight corners come first while they are computed, so that the inner loops run over the points.
+    (x, y, z), (u, v, w) = cells, weights
+    rows = x[:, None, None] + y[None, :, None] + z[None, None]
+    share = u[:, None, None] * v[None, :, None] * w[None, None]
+    return rows.flatten(0, 2).movedim(0, -1).contiguous(), share.flatten(0, 2).movedim(0, -1).contiguous()
 
 
 def slice_trilinear(
@@ -115,8 +121,41 @@ def slice_trilinear(
     return flat.view(b, -1, k)
 
 
-# A chunk's activations should stay in the second-level cache; more points a chunk only add memory traffic.
-CHUNK_POINTS = 16_384
+class _OnDemand(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, points: Tensor, field: Field) -> Tensor:
+        ctx.save_for_backward(features, points)
+        ctx.field = field
+        chunks = points.split(max(1, CHUNK_POINTS // len(points)), dim=1)
+        return torch.cat([field.at(features, p) for p in chunks], dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        features, points = ctx.saved_tensors
+        slope = torch.zeros_like(features)
+        for b in range(len(features)):
+            for rows in grad[b].any(dim=-1).nonzero()[:, 0].split(CHUNK_POINTS):
+                with torch.enable_grad():
+                    own = features[b : b + 1].detach().requires_grad_()
+                    logits = ctx.field.at(own, points[b : b + 1, rows])
+                slope[b] += torch.autograd.grad(logits, own, grad[b : b + 1, rows])[0][0]
+        return slope, None, None
+
+
+def decode_on_demand(
+    field: Field, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
+) -> Float[Tensor, "b p C"]:
+    """`field.at` whose backward pass decodes again the points that a gradient reaches, and those alone.
+
+    A persistence diagram depends on a few critical points of a grid: the rest is decoded without a graph.
+    The field's own weights get no gradient.
+    """
+    return _OnDemand.apply(features, points, field)  # type: ignore[return-value]
+
+
+# A chunk's activations should stay in the cache; chunks of 16,384 points take a third longer.
+CHUNK_POINTS = 4_096
 
 
 def decode_field(

@@ -139,7 +139,7 @@ PRESETS: dict[str, Preset] = {
             channels=(24, 64),
             res_blocks=(1, 1),
             stem=2,
-            field=FieldConfig(channels=64, hidden=64),
+            field=FieldConfig(channels=128, hidden=64),
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
@@ -155,7 +155,7 @@ PRESETS: dict[str, Preset] = {
             points=16384,
             augment=0.5,
             crop=32,
-            crop_until=0.6,
+            crop_until=0.8,
             optimizer="muon",
         ),
         TrainingConfig(

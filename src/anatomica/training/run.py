@@ -68,7 +68,7 @@ def export_run(
     out: Path,
     train: UInt8[Tensor, "m n n n"] | None = None,
     held_out: UInt8[Tensor, "v n n n"] | None = None,
-    held_out_fine: UInt8[Tensor, "v f f f"] | None = None,
+    held_out_fine: UInt8[Tensor, "w f f f"] | None = None,
     sampling: SamplingConfig | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Path:
@@ -85,6 +85,7 @@ def export_run(
     if held_out is not None:
         card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
         card["reconstruction"]["held_out"] = len(held_out)
+        card["reconstruction"]["held_out_fine"] = 0 if held_out_fine is None else len(held_out_fine)
     population = None if train is None else population_moments(train, len(about.table))
     rules = sampling or replace(preset(first["preset"]).sampling)
     unet = from_dict(UNetConfig, second["unet"])

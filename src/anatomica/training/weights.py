@@ -15,7 +15,7 @@ from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denois
 from anatomica.training.budget import Budget
 from anatomica.training.run import export_run, read_autoencoder
 
-FINE_COUNT = 8
+FINE_COUNT = 16
 
 
 def make_weights(
@@ -45,12 +45,12 @@ def make_weights(
     train_denoiser(
         maps, model, run / "denoiser", name, config, Budget(minutes=denoiser_minutes), options("denoiser")
     )
-    fine = _fine_phantoms(validation, name, 2 * n)
+    fine = fine_phantoms(validation, name, 2 * n)
     recipe = {"source": "phantoms", "seeds": [0, count - 1], "train": len(maps), "held_out": len(held_out)}
-    return export_run(run, target, maps, held_out[: len(fine)], fine, notes={"data": recipe})
+    return export_run(run, target, maps, held_out, fine, notes={"data": recipe})
 
 
-def _fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
+def fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
     """The first held-out patients at twice the resolution; a phantom is the same patient on any grid."""
     from anatomica.data.phantoms import phantom
 
@@ -62,9 +62,11 @@ def _fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
 
 
 def matching_fine(coarse: LabelMapDataset, fine: LabelMapDataset) -> tuple[Tensor, Tensor]:
-    """The cases that two caches share, at each one's resolution."""
+    """All coarse cases, those that the finer cache holds first; and these at the finer resolution."""
     places = {case.id: i for i, case in enumerate(fine.cases)}
-    shared = [(i, places[case.id]) for i, case in enumerate(coarse.cases) if case.id in places]
+    shared = [i for i, case in enumerate(coarse.cases) if case.id in places]
     if not shared:
         raise AnatomicaError("the finer cache holds none of the held-out cases")
-    return torch.stack([coarse[i] for i, _ in shared]), torch.stack([fine[j] for _, j in shared])
+    others = [i for i, case in enumerate(coarse.cases) if case.id not in places]
+    finer = torch.stack([fine[places[coarse.cases[i].id]] for i in shared])
+    return torch.stack([coarse[i] for i in shared + others]), finer
