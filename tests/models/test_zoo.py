@@ -6,7 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from anatomica.cli import app
 from anatomica.errors import AnatomicaError
 from anatomica.generation import generate
 from anatomica.labels import anatomy
@@ -119,3 +121,17 @@ def test_the_folder_keeps_the_population(folder):
     assert model.population is not None
     torch.testing.assert_close(model.population, population_moments(ellipsoids(4), 4), equal_nan=True)
     assert model.card["population"]["Lu"]["present"] == 1.0
+
+
+def test_models_lists_the_numbers_of_a_card(tmp_path):
+    folder = save_tiny_model(tmp_path / "model")
+    path = folder / "card.json"
+    card = json.loads(path.read_text())
+    card["reconstruction"] = {"field": {"mean": 0.9123, "tissues": {"Lu": 0.95, "Ca": 0.81}}, "held_out": 7}
+    path.write_text(json.dumps(card))
+    said = CliRunner().invoke(app, ["models", str(folder), "--markdown"])
+    assert said.exit_code == 0
+    assert "| anatomy | coronary |" in said.output
+    assert "| Dice field | 0.912 |" in said.output
+    assert "| least | Ca 0.810 |" in said.output
+    assert "| conv | - |" in said.output

@@ -36,7 +36,8 @@ from anatomica.models.presets import (
 from anatomica.models.unet import UNet
 from anatomica.training.checkpoint import load_into
 
-FORMAT = 1
+FORMAT = 2
+"""2: the field's bottleneck is activated."""
 WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
 POPULATION = "population.safetensors"
@@ -175,6 +176,35 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
 def shipped() -> tuple[str, ...]:
     """Names of the anatomies whose weights are in the package."""
     return tuple(name for name in ANATOMIES if (WEIGHTS / name / "card.json").is_file())
+
+
+def card_numbers(name_or_path: str | Path) -> dict[str, str]:
+    """A card's numbers, for `anatomica models`."""
+    card = _read_card(_folder(name_or_path))
+    found, samples = card.get("reconstruction", {}), card.get("samples", {})
+    means = {key: found.get(key, {}).get("mean") for key in ("field", "conv", "agreement", "field_fine")}
+    tissues = [(v, k) for p in ("field", "conv") for k, v in found.get(p, {}).get("tissues", {}).items()]
+    distances = [volume["ks"] for volume in samples.get("volumes", {}).values()]
+    steps = (str(card.get("training", {}).get(k, {}).get("step", "-")) for k in ("autoencoder", "denoiser"))
+
+    def number(value: float | None, digits: int = 3) -> str:
+        return "-" if value is None else f"{value:.{digits}f}"
+
+    return {
+        "anatomy": card["anatomy"],
+        "steps": " + ".join(steps),
+        "held out": str(found.get("held_out", "-")),
+        "Dice field": number(means["field"]),
+        "conv": number(means["conv"]),
+        "agreement": number(means["agreement"]),
+        "field, fine": number(means["field_fine"]),
+        "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
+        "samples": str(samples.get("samples", "-")),
+        "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
+        "KS": number(sum(distances) / len(distances), 2) if distances else "-",
+        "nearest": f"{number(samples.get('nearest_training_dice'), 2)} "
+        f"({number(samples.get('nearest_training_dice_of_held_out'), 2)})",
+    }
 
 
 def _folder(name_or_path: str | Path) -> Path:

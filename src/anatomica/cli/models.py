@@ -1,0 +1,52 @@
+"""anatomica models: what is shipped, and how good it was measured to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    app.command("models")(models_command)
+
+
+def models_command(
+    folder: Annotated[
+        list[Path] | None, typer.Argument(help="Model folders; default: the shipped weights.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+) -> None:
+    """The trained models with the numbers of their cards.
+
+    Dice is of held-out patients' reconstruction: by the field, by the convolutional decoder, of one against
+    the other, and of the field on a grid twice as fine; then the tissue with the least. `FMD` is the Frechet
+    distance of unconditional samples from held-out patients, and beside it that of as many training patients;
+    `KS` the Kolmogorov-Smirnov distance of volumes, mean over the tissues; `nearest` the Dice of a sample's
+    nearest training patient, and beside it that of a held-out patient's. A dash was not measured.
+
+    Examples:
+
+    - `anatomica models`
+    - `anatomica models runs/models/cardiac --markdown`
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from anatomica.models.zoo import card_numbers, shipped
+
+    cards = [card_numbers(name) for name in (folder or shipped())]
+    console = Console()
+    if not cards:
+        console.print("No weights are shipped with this package; `anatomica train all` makes them.")
+        return
+    rows = [[key, *(card[key] for card in cards)] for key in cards[0]]
+    if markdown:
+        rows.insert(1, ["---"] * len(rows[0]))
+        console.print("\n".join(f"| {' | '.join(r)} |" for r in rows), highlight=False, soft_wrap=True)
+        return
+    table = Table(*rows[0])
+    for row in rows[1:]:
+        table.add_row(*row)
+    console.print(table)
