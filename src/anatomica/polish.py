@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -17,13 +16,14 @@ from anatomica.models.field import corners
 from anatomica.models.zoo import Model
 from anatomica.moments import measure_moments
 from anatomica.residuals import Probe, certified_probe, topological_probe
-from anatomica.resolve import Resolved
+from anatomica.resolve import Resolved, of_sample
 
+CLOSE = 0.6
+"""A sample whose largest residual is this share of its tolerance is good enough to stop."""
 SLACK = (0.2, 0.55)
 """Residuals below this share of their tolerance are left alone, in the first and second half of the steps: a
 label map's move in steps, and what is not asked of one leaves room for the others. Three components of a
 centroid at 0.55 are still within its tolerance."""
-
 SHORTEST = 0.25
 """A step is not made shorter than this share of itself."""
 
@@ -37,46 +37,53 @@ def polish(
     settings: Settings,
     steps: int,
 ) -> Float[Tensor, "b c h w d"]:
-    """Up to `steps` Newton steps on clean latents; each sample keeps its best.
+    """Up to `steps` Newton steps on clean latents, one sample after the other; each keeps its best.
 
     Sampling saw soft probabilities; a certificate counts the voxels of an n^3 label map. Here the residuals
     are those of the label map itself, and only their slopes are the soft field's; so a step may be too long:
     one that does not help is halved, and at last accepted, because a label map's residuals have steps. The
     best latent is the one with the fewest residuals beyond their tolerance, then with the smallest.
     """
+    own = ([of_sample(r, i) for r in resolved] for i in range(len(z)))
+    return torch.cat([_polish_one(model, r, z[i : i + 1], n, settings, steps) for i, r in enumerate(own)])
+
+
+def _polish_one(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "1 c h w d"],
+    n: int,
+    settings: Settings,
+    steps: int,
+) -> Float[Tensor, "1 c h w d"]:
     frame = Frame.model(anatomy(model.anatomy), model.n)
-    best, least = z, z.new_full((len(z),), torch.inf)
-    base, last, worst = best, least, least
-    step, scale = torch.zeros_like(z), z.new_ones(len(z))
+    best, least, worst = z, float("inf"), float("inf")
+    base, last = z, float("inf")
+    step, scale = torch.zeros_like(z), 1.0
     for turn in range(steps + 1):
-        z = base + _wide(scale) * step
+        z = base + scale * step
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
         found = [(p, r) for r in resolved for p in certified_probes(model, r, frame, features, n, settings)]
-        rho = torch.cat([probe.rho for probe, _ in found], dim=1)
-        slack = SLACK[0] if turn < steps // 2 else SLACK[1]
-        error = rho.square().sum(dim=1)
-        score = (rho.abs() > 1).sum(dim=1) + error / (1 + error)
-        better = score < least
-        best, least = torch.where(_wide(better), z, best), torch.where(better, score, least)
-        worst = torch.where(better, F.pad(rho.abs(), (0, 1)).amax(dim=1), worst)
-        if turn == steps or bool((worst <= slack).all()):
+        rho = torch.cat([probe.rho.flatten() for probe, _ in found])
+        error = rho.square().sum().item()
+        score = int((rho.abs() > 1).sum()) + error / (1 + error)
+        if score < least:
+            best, least, worst = z, score, max(rho.abs().tolist(), default=0.0)
+        if turn == steps or worst <= CLOSE:
             break
-        accept = (error < last) | (scale <= SHORTEST)
-        base, last = torch.where(_wide(accept), z, base), torch.where(accept, error, last)
-        if accept.any():
+        if error < last or scale <= SHORTEST:
+            slack = SLACK[0] if turn < steps // 2 else SLACK[1]
             found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
-            step = torch.where(_wide(accept), step_from(model, z, features, found, settings), step)
-        scale = torch.where(accept, 1.0, scale / 2)
+            base, last, scale = z, error, 1.0
+            step = step_from(model, z, features, found, settings)
+        else:
+            scale /= 2
     return best
 
 
 def _beyond(rho: Tensor, slack: float) -> Tensor:
     """What of the residuals is beyond the slack."""
     return rho.sign() * (rho.abs() - slack).clamp_min(0)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.view(-1, 1, 1, 1, 1)
 
 
 def certified_probes(

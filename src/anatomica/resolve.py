@@ -47,6 +47,17 @@ class Resolved:
     wanted: Wanted
 
 
+def of_sample(r: Resolved, i: int) -> Resolved:
+    """Sample i's constraint, if `r` has a leading sample axis; else the one that all samples share."""
+    d, w = r.domains, r.wanted
+    own = lambda x, ndim: None if x is None else x[i] if x.ndim > ndim else x  # noqa: E731
+    wanted = Wanted(own(w.mass, 1), own(w.centroid, 2), own(w.shape, 3), w.betti)
+    if d.s.ndim > 2:
+        reasons = d.reasons[i * d.count : (i + 1) * d.count]
+        d = Domains(d.R[i], d.s[i], d.t[i], d.grid, d.valid[i], reasons)
+    return Resolved(r.constraint, r.selection, d, wanted)
+
+
 def selection(table: LabelTable, structure: Sequence[str]) -> tuple[int, ...]:
     """Channel indices of tissues (the selection vector u)."""
     return tuple(table.ids.index(table.id_of(name)) for name in structure)

@@ -289,11 +289,11 @@ def _describe(
 
 
 def _check_same_run(before: dict[str, Any], now: dict[str, Any], path: Path) -> None:
-    """A resumed run must be the same run, or its checkpoint means nothing."""
+    """A resumed run must be the same run, or its checkpoint means nothing; an imported model says less."""
     before = json.loads(json.dumps(before))
     now = json.loads(json.dumps(now))
     for key in ("kind", "anatomy", "seed", "training", "autoencoder", "unet", "edm", "maps"):
-        if before.get(key) != now.get(key):
+        if key in before and before[key] != now.get(key):
             raise AnatomicaError(f"{path} was trained with {key} {before.get(key)}, now it is {now.get(key)}")
 
 

@@ -266,6 +266,23 @@ def export(
     Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
 
 
+@train.command("import")
+def import_(
+    model: Annotated[str, typer.Argument(help="A shipped anatomy or a model's folder.")],
+    out: Out,
+) -> None:
+    """Make a run folder of a model, to train it on: on more data, on your own, or for longer.
+
+    Example: `anatomica train import cardiac -o runs/mine`, then
+    `anatomica train denoiser -a cardiac -d caches/mine -o runs/mine --minutes 30 --resume`
+    """
+    from rich.console import Console
+
+    from anatomica.training.run import import_model
+
+    Console().print(f"wrote {import_model(model, out)}", highlight=False)
+
+
 @train.command()
 def check(
     model: Annotated[Path, typer.Argument(help="A model's folder; its card gets the numbers.")],
