@@ -97,12 +97,10 @@ def filling_probe(
         rho.append(off * empty[:, k])
         chosen.append(here)
         slope.append(empty[:, k, None].to(mass).expand(-1, count) / (count * FILLING_TOLERANCE))
-    blocks = mass.new_zeros(len(mass), len(rho), sum(s.shape[1] for s in slope))
-    end = 0
-    for row, s in enumerate(slope):
-        blocks[:, row, end : end + s.shape[1]] = s
-        end += s.shape[1]
-    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), blocks, union, temperature=EMPTY_TEMPERATURE)
+    row = torch.repeat_interleave(torch.tensor([s.shape[1] for s in slope])).to(mass.device)
+    own = row == torch.arange(len(rho), device=mass.device)[:, None]
+    slopes = torch.cat(slope, 1)[:, None] * own
+    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), slopes, union, temperature=EMPTY_TEMPERATURE)
 
 
 def certified_probe(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from anatomica import tasks
+from anatomica.bench.timing import Timed, interleaved
 from anatomica.data.phantoms import phantom
 from anatomica.gauss_newton import Settings, margins, probabilities
 from anatomica.generation import certificate, generate, resolve_for
@@ -34,8 +34,6 @@ TOPOLOGY_GRIDS = (16, 32, 64, 128)
 PLANES = (1, 4, 16)
 SIGMA = 1.0
 """Noise level at which a step is timed."""
-
-Timed = dict[str, Callable[[], object]]
 
 
 def run(
@@ -220,17 +218,6 @@ def time_to_met(model: Model, targets: int, until: int = 4) -> dict[str, dict[st
         }
         found[name]["seconds_a_met_sample"] = seconds / met if met else float("inf")
     return found
-
-
-def interleaved(contenders: Timed, rounds: int) -> dict[str, float]:
-    """Median seconds of each, one round after another; the first round warms up and is not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds + 1):
-        for name, contender in contenders.items():
-            started = perf_counter()
-            contender()
-            seconds[name].append(perf_counter() - started)
-    return {name: median(times[1:]) for name, times in seconds.items()}
 
 
 def _no_grad(call: Callable[[], object]) -> Callable[[], object]:

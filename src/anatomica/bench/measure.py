@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from anatomica.bench.timing import Timed, interleaved
 from anatomica.domains.domain import Domains
 from anatomica.domains.frames import fibonacci_lattice, orthonormalize
 from anatomica.domains.volumes import box_domain, global_domain
@@ -29,7 +28,7 @@ def run(out: Path, rounds: int = 15) -> dict:
     S = torch.rand(1, N, N, N, generator=torch.Generator().manual_seed(0))
     weights = torch.rand(N, generator=torch.Generator().manual_seed(1))
     whole = global_domain((N, N, N)).to(S)
-    contenders: dict[str, Callable[[], object]] = {
+    contenders: Timed = {
         "one einsum pass": lambda: torch.einsum("bxyz,z->bxy", S, weights),
         "whole volume": lambda: measure(S, whole),
     }
@@ -37,13 +36,7 @@ def run(out: Path, rounds: int = 15) -> dict:
     boxes = {f"box of {g}^3 points": turned_box(g).to(S) for g in GRIDS}
     for name, domains in (planes | boxes).items():
         contenders[name] = lambda domains=domains: measure(S, domains)
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds + 1):
-        for name, contender in contenders.items():
-            started = perf_counter()
-            contender()
-            seconds[name].append(perf_counter() - started)
-    ms = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
+    ms = {name: 1000 * seconds for name, seconds in interleaved(contenders, rounds).items()}
     result = {
         "n": N,
         "rounds": rounds,

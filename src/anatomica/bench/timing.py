@@ -1,0 +1,20 @@
+"""How benchmarks time: contenders in turn, so that a busy machine slows all of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+Timed = dict[str, Callable[[], object]]
+
+
+def interleaved(contenders: Timed, rounds: int) -> dict[str, float]:
+    """Median seconds of each, one round after another; the first round warms up and is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds + 1):
+        for name, contender in contenders.items():
+            started = perf_counter()
+            contender()
+            seconds[name].append(perf_counter() - started)
+    return {name: median(times[1:]) for name, times in seconds.items()}
