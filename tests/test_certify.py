@@ -38,8 +38,10 @@ def test_an_ellipsoid_meets_its_own_closed_form() -> None:
     ml = BALL.mass * EDGE_MM**3 / 1000
     shape = np.diag(BALL.covariance) / np.trace(BALL.covariance)
     target = f"{{volume_ml: {ml}, centroid_mm: [0, 0, 0], shape: [{', '.join(map(str, shape))}, 0, 0, 0]}}"
+    spread = EDGE_MM * np.sqrt(np.trace(BALL.covariance))
+    target = f"{target[:-1]}, spread_mm: {spread}}}"
     checks = checks_of(heart(BALL.contains(voxel_centres(N))), target)
-    assert [c.quantity for c in checks] == ["volume", "centroid", "shape"]
+    assert [c.quantity for c in checks] == ["volume", "centroid", "shape", "spread"]
     assert all_met(checks)
     assert badness(checks)[0] == 0
 
@@ -55,6 +57,10 @@ def test_what_is_off_is_not_met_and_says_by_how_much() -> None:
     assert found["centroid"].in_tolerances == pytest.approx(2.5, abs=0.01)
     assert not found["centroid"].met
     assert by_quantity(checks_of(cube, f"{{volume_ml: {ml / 1.019}}}"))["volume"].met
+    wide = EDGE_MM * np.sqrt(np.trace(BALL.covariance)) * 1.1
+    spread = by_quantity(checks_of(cube, f"{{spread_mm: {wide}}}"))["spread"]
+    assert not spread.met
+    assert spread.error == pytest.approx(100 * 0.1 / 1.1, abs=0.5)
     turned = by_quantity(checks_of(cube, "{shape: [0.25, 0.5, 0.25, 0, 0, 0]}"))["shape"]
     assert not turned.met
     assert turned.achieved == pytest.approx([9 / 17, 4 / 17, 4 / 17, 0, 0, 0], abs=0.02)

@@ -97,5 +97,5 @@ def test_a_bounding_box_of_the_structure_holds_all_of_it(model: Model) -> None:
     )
     (c,) = compare(model, resolve_for(model, wanted, reference))
     assert c.note == ""
-    assert set(c.requested) == {"volume_ml", "centroid_mm", "shape"}
+    assert set(c.requested) == {"volume_ml", "centroid_mm", "shape", "spread_mm"}
     assert torch.isfinite(torch.tensor(c.distance))

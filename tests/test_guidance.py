@@ -72,13 +72,13 @@ def test_geometric_potential_is_the_weighted_mean_square() -> None:
     m = Moments(torch.tensor([[0.2]]), torch.tensor([[[0.5, 0.5, 0.5]]]), torch.eye(3)[None, None] / 3)
     shape = torch.eye(3)[None] / 3
     shape[0, 0, 0] += 0.3
-    wanted = Wanted(torch.tensor([0.1]), torch.tensor([[0.5, 0.5, 0.8]]), shape, None)
+    wanted = Wanted(torch.tensor([0.1]), torch.tensor([[0.5, 0.5, 0.8]]), shape, None, None)
     weights = Weights(mass=2.0, centroid=3.0, covariance=5.0)
     expected = 2 * 0.1**2 + 3 * 0.3**2 / 3 + 5 * 0.3**2 / 9
     assert geometric_potential(m, wanted, weights, 0.01).item() == pytest.approx(expected, rel=1e-4)
     # Adaptive mass weighting: too little mass, and only the mass counts.
     assert geometric_potential(m, wanted, weights, 0.5).item() == pytest.approx(2 * 0.1**2, rel=1e-4)
-    free = Wanted(None, None, None, None)
+    free = Wanted(None, None, None, None, None)
     assert geometric_potential(m, free, weights, 0.01).item() == 0
 
 
@@ -116,8 +116,11 @@ def test_l_and_v_are_one_switch(model: Model) -> None:
         assert 0 <= S.min() <= S.max() <= 1
 
 
+EVERYTHING = "{mass: 0.3, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0, 0], spread_mm: 20}"
+
+
 def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
-    (r,) = resolved(model, spec("{mass: 0.3, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0, 0]}"))
+    (r,) = resolved(model, spec(EVERYTHING))
     z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
     probe, filling = probes(model, r, frame, features, Settings())
@@ -127,9 +130,14 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
         (S,) = parser(model, [r], union="sum")(z)
         return measure_moments(S, r.domains).mass.sum() / (0.02 * 0.3)
 
-    exact = torch.autograd.functional.jacobian(mass, z).flatten()
-    assert (J[0] - exact).norm() < 0.02 * exact.norm()
-    assert probe.rho.shape == (1, 10)
+    def spread(z: torch.Tensor) -> torch.Tensor:
+        (S,) = parser(model, [r], union="sum")(z)
+        return measure_moments(S, r.domains).size.sum() / (20 / frame.edge_mm) ** 2 / 2 / 0.02
+
+    assert probe.rho.shape == (1, 11)
+    for row, of in ((J[0], mass), (J[-1], spread)):
+        exact = torch.autograd.functional.jacobian(of, z).flatten()
+        assert (row - exact).norm() < 0.02 * exact.norm()
 
     def filled(z: torch.Tensor) -> torch.Tensor:
         logits = model.autoencoder.field(model.scaler.restore(z), filling.points)

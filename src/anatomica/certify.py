@@ -88,6 +88,11 @@ def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
         i, j = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
         values = want_shape[i, j].tolist(), got_shape[i, j].tolist(), off, most
         yield Check(*where, "shape", "", *values, "", there and off <= most, note)
+    if wanted.spread is not None:
+        want, got = float(wanted.spread[k]), float(moments.size[k].sqrt())
+        off, most = 100 * abs(got - want) / max(want, 1e-12), tolerance.spread_percent
+        values = want * frame.edge_mm, got * frame.edge_mm, off, most
+        yield Check(*where, "spread", "mm", *values, "%", there and off <= most, note)
     if wanted.betti is not None:
         names = ("components", "loops", "voids")
         for want, what, got in zip(betti_of(wanted.betti), names, m.betti[k], strict=True):

@@ -16,7 +16,13 @@ from anatomica.generation import Sample
 from anatomica.watch import Curve, Features
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", "#e377c2")
-QUANTITIES = {"volume": COLOURS[0], "centroid": COLOURS[1], "shape": COLOURS[2], "topology": "#444"}
+QUANTITIES = {
+    "volume": COLOURS[0],
+    "centroid": COLOURS[1],
+    "shape": COLOURS[2],
+    "spread": COLOURS[3],
+    "topology": "#444",
+}
 DIMENSIONS = (("components", "#1f77b4"), ("loops", "#d62728"), ("voids", "#2ca02c"))
 FLOOR = 1e-2
 """Errors below a hundredth of the tolerance are drawn there: a log scale has no zero."""

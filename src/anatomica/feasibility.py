@@ -20,7 +20,7 @@ from anatomica.frame import Frame
 from anatomica.labels import anatomy
 from anatomica.models.population import union_moments
 from anatomica.models.zoo import Model
-from anatomica.moments import normalise
+from anatomica.moments import Moments, normalise
 from anatomica.resolve import Resolved
 from anatomica.spec import CartesianDomain, GlobalDomain
 
@@ -63,8 +63,7 @@ def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...
 
 
 def _asked(r: Resolved) -> list[str]:
-    wanted = {"mass": r.wanted.mass, "centroid": r.wanted.centroid, "shape": r.wanted.shape}
-    return [name for name, value in wanted.items() if value is not None]
+    return [name for name in ("mass", "centroid", "shape", "spread") if getattr(r.wanted, name) is not None]
 
 
 def _whole(r: Resolved) -> bool:
@@ -85,14 +84,15 @@ def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Fra
     patients = len(mass)
     if patients < FEWEST_PATIENTS:
         return Comparison(name, patients, note=f"only {patients} training patients have this structure")
-    rows = _features(mass, centroid, normalise(covariance), asked)
-    w, shape = r.wanted, normalise(covariance)
-    target = _features(
-        mass[:1] if w.mass is None else w.mass[:1],
-        centroid[:1] if w.centroid is None else w.centroid[:1],
-        shape[:1] if w.shape is None else w.shape[:1],
-        asked,
-    )[0]
+    seen = Moments(mass, centroid, covariance)
+    measured = {
+        "mass": mass,
+        "centroid": centroid,
+        "shape": normalise(covariance),
+        "spread": seen.size.sqrt(),
+    }
+    rows = _features({name: measured[name] for name in asked})
+    target = _features({name: getattr(r.wanted, name)[:1] for name in asked})[0]
     mean = rows.mean(axis=0)
     # A population as sharp as a measurement is blurred by the tolerance: within it, two targets are the same.
     Sigma = np.cov(rows.T).reshape(len(mean), -1) + np.diag(_tolerances(r, frame) ** 2)
@@ -117,17 +117,16 @@ def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Fra
     )
 
 
-def _features(
-    mass: Tensor, centroid: Tensor, shape: Tensor, asked: Sequence[str]
-) -> Float[ndarray, "rows f"]:
-    """What is asked as plain columns: log mass, centroid, five of the shape's numbers (its trace is 1)."""
+def _features(measured: dict[str, Tensor]) -> Float[ndarray, "rows f"]:
+    """Plain columns: centroid, five of the shape's numbers (its trace is 1), logarithms of mass and spread."""
     i, j = [0, 1, 0, 0, 1], [0, 1, 1, 2, 2]
     columns = {
-        "mass": mass.double().clamp_min(1e-9).log()[:, None],
-        "centroid": centroid.double(),
-        "shape": shape.double()[:, i, j],
+        "mass": lambda x: x.clamp_min(1e-9).log()[:, None],
+        "centroid": lambda x: x,
+        "shape": lambda x: x[:, i, j],
+        "spread": lambda x: x.clamp_min(1e-9).log()[:, None],
     }
-    return torch.cat([columns[name] for name in asked], dim=1).numpy()
+    return torch.cat([columns[name](x.double()) for name, x in measured.items()], dim=1).numpy()
 
 
 def _tolerances(r: Resolved, frame: Frame) -> Float[ndarray, " f"]:
@@ -136,6 +135,7 @@ def _tolerances(r: Resolved, frame: Frame) -> Float[ndarray, " f"]:
         "mass": [allowed.mass_percent / 100],
         "centroid": [allowed.centroid_mm / frame.edge_mm] * 3,
         "shape": [allowed.shape] * 5,
+        "spread": [allowed.spread_percent / 100],
     }
     return np.array([x for name in _asked(r) for x in each[name]])
 
@@ -154,6 +154,8 @@ def _for_people(row: Float[ndarray, " f"], asked: Sequence[str], frame: Frame) -
         elif name == "centroid":
             out["centroid_mm"] = [_short(x) for x in frame.to_mm(np.array(rest[:3]))]
             rest = rest[3:]
+        elif name == "spread":
+            out["spread_mm"] = _short(frame.edge_mm * float(np.exp(rest.pop(0))))
         else:
             xx, yy, xy, xz, yz = rest[:5]
             out["shape"] = [_short(x) for x in (xx, yy, 1 - xx - yy, xy, xz, yz)]

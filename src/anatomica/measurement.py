@@ -170,6 +170,7 @@ def domain_dict(m: Measured, k: int, frame: Frame) -> dict:
         "centroid": moments.centroid[k].tolist(),
         "covariance_mm2": (covariance * frame.edge_mm**2).tolist(),
         "covariance_normalised": moments.normalised_covariance[k].tolist(),
+        "spread_mm": float(moments.size[k].sqrt()) * frame.edge_mm,
         "ellipsoid_semi_axes_mm": (ellipsoid_semi_axes(covariance) * frame.edge_mm).tolist(),
         "shape_eigenvalues": parts.shape.tolist(),
         "orientation": parts.orientation.tolist(),

@@ -30,6 +30,11 @@ class Moments:
         """Scale-normalised covariance: shape and orientation without size, trace 1."""
         return normalise(self.covariance)
 
+    @property
+    def size(self) -> Float[Tensor, "*k"]:
+        """Trace of the covariance: the mean square distance from the centroid."""
+        return self.covariance.diagonal(dim1=-2, dim2=-1).sum(-1)
+
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:

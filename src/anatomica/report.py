@@ -25,7 +25,7 @@ from anatomica.resolve import Resolved
 from anatomica.spec import Spec
 
 MOST_PICTURES = 64
-ASKED_UNITS = {"volume_ml": "mL", "centroid_mm": "mm", "shape": ""}
+ASKED_UNITS = {"volume_ml": "mL", "centroid_mm": "mm", "shape": "", "spread_mm": "mm"}
 
 
 def report_table(samples: Sequence[Sample], most: int = 60) -> Table:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from anatomica.frame import Frame
 from anatomica.homology import persistence_pairs
-from anatomica.moments import Moments, measure_moments
+from anatomica.moments import EPSILON, Moments, measure_moments
 from anatomica.parse import Union
 from anatomica.potentials import betti_of, preserved
 from anatomica.resolve import Resolved
@@ -58,7 +58,8 @@ def geometric_probe(
     frame: Frame,
     union: Union = "sum",
 ) -> Probe:
-    """Residuals of mass, centroid and shape of K substructures: 1 + 3 + 6 each, where there is a target."""
+    """Residuals of mass, centroid, shape and spread of K substructures: 1 + 3 + 6 + 1 each, where there is a
+    target."""
     rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
     moving = _moving(S)
     owner = moving // (S[0, 0].numel())
@@ -160,6 +161,11 @@ def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
         off = (m.normalised_covariance - wanted.shape.to(m.mass)) / c.tolerance.shape
         i, j = torch.triu_indices(3, 3)
         parts.append(enough[..., None] * off[..., i, j])
+    if wanted.spread is not None:
+        # Half the relative error of the square is that of the spread, and has a slope at zero as well.
+        square = wanted.spread.to(m.mass).square().clamp_min(EPSILON)
+        off = (m.size / square - 1) / 2 / (c.tolerance.spread_percent / 100)
+        parts.append((enough * off)[..., None])
     return torch.cat(parts, dim=-1).flatten(1)
 
 

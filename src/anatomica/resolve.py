@@ -30,11 +30,12 @@ class Wanted:
     mass: Float[Tensor, "*b k"] | None
     centroid: Float[Tensor, "*b k 3"] | None
     shape: Float[Tensor, "*b k 3 3"] | None
+    spread: Float[Tensor, "*b k"] | None
     betti: spec.BettiPrior | None
 
     @property
     def any_moment(self) -> bool:
-        return any(x is not None for x in (self.mass, self.centroid, self.shape))
+        return any(x is not None for x in (self.mass, self.centroid, self.shape, self.spread))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ def of_sample(r: Resolved, i: int) -> Resolved:
     """Sample i's constraint, if `r` has a leading sample axis; else the one that all samples share."""
     d, w = r.domains, r.wanted
     own = lambda x, ndim: None if x is None else x[i] if x.ndim > ndim else x  # noqa: E731
-    wanted = Wanted(own(w.mass, 1), own(w.centroid, 2), own(w.shape, 3), w.betti)
+    wanted = Wanted(own(w.mass, 1), own(w.centroid, 2), own(w.shape, 3), own(w.spread, 1), w.betti)
     if d.s.ndim > 2:
         reasons = d.reasons[i * d.count : (i + 1) * d.count]
         d = Domains(d.R[i], d.s[i], d.t[i], d.grid, d.valid[i], reasons)
@@ -125,7 +126,7 @@ def _wanted(c: spec.Constraint, frame: Frame, k: int, measured: Moments | None) 
             raise AnatomicaError(f"constraint {c.name!r}: {len(x)} target values for {k} domains")
         return x.expand(k, width)
 
-    mass = centroid = shape = None
+    mass = centroid = shape = spread = None
     if target.volume_ml is not None:
         mass = rows(target.volume_ml, 1)[:, 0] * frame.to_mass(1.0)
     elif target.mass is not None:
@@ -145,7 +146,11 @@ def _wanted(c: spec.Constraint, frame: Frame, k: int, measured: Moments | None) 
         shape = _ellipsoid_shape(target.axes_mm, target.rotation_deg or (0.0, 0.0, 0.0)).expand(k, 3, 3)
     elif measured is not None and "shape" in c.match:
         shape = measured.normalised_covariance
-    return Wanted(mass, centroid, shape, target.betti)
+    if target.spread_mm is not None:
+        spread = rows(target.spread_mm, 1)[:, 0] / frame.edge_mm
+    elif measured is not None and "spread" in c.match:
+        spread = measured.size.sqrt()
+    return Wanted(mass, centroid, shape, spread, target.betti)
 
 
 def _ellipsoid_shape(axes: spec.Vector, rotation_deg: spec.Vector) -> Float[Tensor, "3 3"]:

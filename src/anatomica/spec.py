@@ -136,6 +136,9 @@ class Target(_Strict):
     shape: Symmetric | list[Symmetric] | None = Field(
         default=None, description="scale-normalised covariance xx, yy, zz, xy, xz, yz (trace 1)"
     )
+    spread_mm: float | list[float] | None = Field(
+        default=None, description="root mean square distance from the centroid"
+    )
     axes_mm: Extent | None = Field(default=None, description="semi-axes of the wanted ellipsoid; sets shape")
     rotation_deg: Vector | None = Field(
         default=None, description="turn of those axes about x, then y, then z"
@@ -159,6 +162,7 @@ class Tolerance(_Strict):
     mass_percent: Annotated[float, Field(gt=0)] = 2.0
     centroid_mm: Annotated[float, Field(gt=0)] = 1.0
     shape: Annotated[float, Field(gt=0)] = 0.02
+    spread_percent: Annotated[float, Field(gt=0)] = 2.0
 
 
 class Weights(_Strict):
@@ -177,8 +181,9 @@ class Constraint(_Strict):
     name: str
     structure: Structure
     domain: DomainSpec
-    match: list[Literal["mass", "centroid", "shape"]] = Field(
-        default=["mass", "centroid", "shape"], description="what is taken from a reference label map"
+    match: list[Literal["mass", "centroid", "shape", "spread"]] = Field(
+        default=["mass", "centroid", "shape", "spread"],
+        description="what is taken from a reference label map; the paper's update does not see spread",
     )
     target: Target = Target()
     tolerance: Tolerance = Tolerance()

@@ -34,7 +34,7 @@ TOPOLOGY_LOOKS = 8
 """Features are counted on the constraint's whole grid, so only so often in a run."""
 SKIP = 0.02
 """Variation below which a margin is not decoded: no feature longer than this is missed."""
-UNITS = {"volume": "%", "centroid": "mm", "shape": "", "topology": "wrong features"}
+UNITS = {"volume": "%", "centroid": "mm", "shape": "", "spread": "%", "topology": "wrong features"}
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def see(
     topology: bool = True,
     diagrams: bool = False,
 ) -> list[Seen]:
-    """Errors of standardised clean latents: volumes in %, centroids in mm, shapes as such, topology as the
+    """Errors of standardised clean latents: volumes and spreads in %, centroids in mm, shapes as such, topology as the
     number of features too many or too few; and with `diagrams` their persistence diagrams."""
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
     frame = Frame.model(anatomy(model.anatomy), model.n)
@@ -152,7 +152,7 @@ def see(
 
 def _geometric(model: Model, features: Tensor, r: Resolved, frame: Frame) -> list[list[Error]]:
     wanted, name, allowed = r.wanted, r.constraint.name, r.constraint.tolerance
-    if wanted.mass is None and wanted.centroid is None and wanted.shape is None:
+    if not wanted.any_moment:
         return [[] for _ in features]
     grid = coarser(r.domains.grid, r.domains.count)
     m = measure_moments(_parse(model, features, r, grid).double().cpu(), r.domains)
@@ -166,6 +166,9 @@ def _geometric(model: Model, features: Tensor, r: Resolved, frame: Frame) -> lis
     if wanted.shape is not None:
         off = (m.normalised_covariance - wanted.shape).abs().amax(dim=(-2, -1))
         columns.append(("shape", off, allowed.shape))
+    if wanted.spread is not None:
+        off = 100 * (m.size.sqrt() / wanted.spread.clamp_min(1e-12) - 1).abs()
+        columns.append(("spread", off, allowed.spread_percent))
     valid = r.domains.valid
     return [
         [Error(name, what, float(off[b][valid].max()), most) for what, off, most in columns if valid.any()]

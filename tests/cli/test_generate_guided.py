@@ -91,7 +91,7 @@ def test_task_like_a_patient(model: str, tmp_path: Path) -> None:
     checks = report["samples"][0]["checks"]
     placed = {c["domain"] for c in checks}
     assert len(placed) + len(report["not_placed"]) == 16
-    assert {c["quantity"] for c in checks} == {"volume", "centroid", "shape"}
+    assert {c["quantity"] for c in checks} == {"volume", "centroid", "shape", "spread"}
     patient.unlink()
     generate(tmp_path / "b", "", "--model", model, "--recipe", str(tmp_path / "a" / "report.json"))
     a, b = (labels(tmp_path / folder / "coronary-000000.nii.gz") for folder in "ab")

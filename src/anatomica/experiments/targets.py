@@ -70,6 +70,7 @@ def batched(resolved: Sequence[tuple[Resolved, ...]]) -> tuple[Resolved, ...]:
             _stacked([r.wanted.mass for r in same]),
             _stacked([r.wanted.centroid for r in same]),
             _stacked([r.wanted.shape for r in same]),
+            _stacked([r.wanted.spread for r in same]),
             same[0].wanted.betti,
         )
         joined.append(
