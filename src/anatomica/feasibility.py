@@ -118,7 +118,7 @@ def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Fra
 
 
 def _features(measured: dict[str, Tensor]) -> Float[ndarray, "rows f"]:
-    """Plain columns: centroid, five of the shape's numbers (its trace is 1), logarithms of mass and spread."""
+    """Plain columns: centroid, five of the shape's numbers (its trace is 1), log mass, log spread."""
     i, j = [0, 1, 0, 0, 1], [0, 1, 1, 2, 2]
     columns = {
         "mass": lambda x: x.clamp_min(1e-9).log()[:, None],

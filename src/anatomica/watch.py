@@ -128,8 +128,8 @@ def see(
     topology: bool = True,
     diagrams: bool = False,
 ) -> list[Seen]:
-    """Errors of standardised clean latents: volumes and spreads in %, centroids in mm, shapes as such, topology as the
-    number of features too many or too few; and with `diagrams` their persistence diagrams."""
+    """Errors of standardised clean latents: volumes and spreads in %, centroids in mm, shapes as such,
+    topology as the number of features too many or too few; and with `diagrams` their persistence diagrams."""
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
     frame = Frame.model(anatomy(model.anatomy), model.n)
     out = [Seen([], []) for _ in z]
