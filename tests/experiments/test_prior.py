@@ -1,35 +1,50 @@
-"""The card's numbers of a prior, on an untrained tiny model and maps whose volumes are known."""
+"""Quality of a prior's samples: volumes against a population, and the curve that chooses the sampler."""
 
-import torch
+import json
+from pathlib import Path
 
-from anatomica.experiments.prior import quality, sampling_curve, volume_table
-from anatomica.models.zoo import load_model
+import pytest
+
+from anatomica.experiments.prior import CURVE, draw, quality, sampling_curve, volume_table
+from anatomica.models.zoo import Model, load_model
 from tiny_prior import ellipsoids, save_tiny_model
 
 
-def test_volumes_of_two_sets() -> None:
-    model_edge, maps = 12.8, ellipsoids(4)
-    table = load_table()
-    found = volume_table(maps, maps, table, model_edge)
-    name = table.tissues[0]
-    expected = float((maps == 1).sum()) / 4 * (model_edge / 16) ** 3 / 1000
-    assert abs(found[name]["mean_ml"] - expected) < 1e-3 * expected
-    assert found[name]["ks"] == 0
-    empty = volume_table(torch.zeros_like(maps), maps, table, model_edge)
-    assert empty[name]["ks"] == 1
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Model:
+    return load_model(save_tiny_model(tmp_path_factory.mktemp("prior") / "model"))
 
 
-def load_table():
-    from anatomica.labels import anatomy
+def test_a_populations_volumes_are_its_own(model: Model) -> None:
+    maps = ellipsoids(12)
+    same = volume_table(maps, maps, model.table, model.edge_mm)
+    assert list(same) == list(model.table.tissues)
+    voxel_ml = (model.edge_mm / maps.shape[1]) ** 3 / 1000
+    for c, name in enumerate(same, start=1):
+        assert same[name]["ks"] == 0
+        assert same[name]["mean_ml"] == pytest.approx(int((maps == c).sum()) / 12 * voxel_ml, rel=1e-3)
+    emptied = volume_table(maps.where(maps != 1, 0), maps, model.table, model.edge_mm)
+    assert emptied[model.table.tissues[0]]["ks"] == 1
 
-    return anatomy("coronary").table
+
+def test_samples_do_not_depend_on_their_batch(model: Model) -> None:
+    config = model.sampling
+    assert draw(model, range(3), config, batch=3).equal(draw(model, range(3), config, batch=1))
 
 
-def test_quality_and_curve_of_an_untrained_model(tmp_path) -> None:
-    model = load_model(save_tiny_model(tmp_path / "model"))
-    found = quality(model, ellipsoids(6, seed=1), ellipsoids(5, seed=2), count=4)
-    assert found["fmd"] > found["fmd_training"] > 0
-    assert 0 <= found["nearest_training_dice"] < found["nearest_training_dice_of_held_out"] < 1
-    rows = sampling_curve(model, ellipsoids(5, seed=2), tmp_path, count=2, steps=(1, 2))
-    assert len(rows) == 12
-    assert (tmp_path / "sampling-coronary.png").is_file()
+def test_quality_compares_with_what_was_held_out(model: Model) -> None:
+    training, held_out = ellipsoids(12, seed=1), ellipsoids(10, seed=2)
+    found = quality(model, training, held_out, count=8)
+    assert found["samples"] == 8
+    assert found["fmd_training"] < found["fmd"], "an untrained model is further away than the training set"
+    assert found["nearest_training_dice"] < found["nearest_training_dice_of_held_out"]
+
+
+def test_the_curve_has_every_method_with_its_calls(model: Model, tmp_path: Path) -> None:
+    said: list[str] = []
+    rows = sampling_curve(model, ellipsoids(8), tmp_path, count=4, calls=(3, 5), tell=said.append)
+    assert [r["calls"] for r in rows] == [3, 5] * len(CURVE)
+    assert len(said) == len(rows)
+    assert all(r["fmd"][1] <= r["fmd"][0] <= r["fmd"][2] for r in rows)
+    assert json.loads((tmp_path / "sampling-coronary.json").read_text()) == rows
+    assert (tmp_path / "sampling-coronary.png").stat().st_size > 5000

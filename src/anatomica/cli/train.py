@@ -311,7 +311,7 @@ def check(
     (model / "card.json").write_text(json.dumps(card, indent=1) + "\n")
     Console().print_json(json.dumps(numbers))
     if curve is not None:
-        sampling_curve(prior, held_out, curve, samples)
+        sampling_curve(prior, held_out, curve, tell=Console().print)
 
 
 @train.command("all")

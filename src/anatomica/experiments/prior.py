@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from anatomica.generation import decode
 from anatomica.labels import LabelTable
+from anatomica.metrics.bootstrap import statistic_interval
 from anatomica.metrics.frechet import fmd, morphology
 from anatomica.metrics.overlap import pairwise_dice
 from anatomica.models.presets import SamplingConfig
@@ -74,43 +76,56 @@ def quality(
     }
 
 
+CURVE = (("euler", 7.0), ("multistep", 7.0), ("multistep", 3.0), ("stochastic", 7.0), ("stochastic", 1.0))
+"""Methods and rho of the curve; `stochastic` without churn is Heun's method, rho 1 the paper's schedule."""
+
+
 def sampling_curve(
     model: Model,
     held_out: UInt8[Tensor, "k n n n"],
     out: Path,
-    count: int = 64,
-    steps: tuple[int, ...] = (8, 12, 18, 25, 50),
+    count: int = 32,
+    calls: Sequence[int] = (8, 12, 18, 25, 50),
+    tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
-    """FMD against denoiser calls for every method and rho; writes a JSON file and a plot."""
-    import matplotlib.pyplot as plt
-
+    """FMD with its interval against denoiser calls a sample; writes a JSON file and a plot."""
     truth = morphology(held_out, len(model.table))
     rows: list[dict[str, Any]] = []
-    for method, rho, churn in (
-        ("euler", 7.0, 0.0),
-        ("multistep", 7.0, 0.0),
-        ("multistep", 3.0, 0.0),
-        ("stochastic", 7.0, 0.0),
-        ("stochastic", 7.0, 10.0),
-        ("stochastic", 1.0, 0.0),
-    ):
-        for n in steps:
-            config = replace(model.sampling, method=method, rho=rho, steps=n, s_churn=churn)
+    for method, rho in CURVE:
+        for most in calls:
+            steps = (most + 1) // 2 if method == "stochastic" else most
+            config = replace(model.sampling, method=method, rho=rho, steps=steps, s_churn=0.0)
             began = time.perf_counter()
             maps = draw(model, range(count), config)
             seconds = (time.perf_counter() - began) / count
-            distance = fmd(morphology(maps, len(model.table)), truth)
-            calls = 2 * n - 1 if method == "stochastic" else n
-            name = f"{method}, rho {rho:g}" + (f", churn {churn:g}" if churn else "")
-            rows.append({"name": name, "steps": n, "calls": calls, "fmd": distance, "seconds": seconds})
+            found = morphology(maps, len(model.table))
+            rows.append(
+                {
+                    "name": f"{method}, rho {rho:g}",
+                    "samples": count,
+                    "steps": steps,
+                    "calls": 2 * steps - 1 if method == "stochastic" else steps,
+                    "fmd": list(statistic_interval(lambda chosen, x=found: fmd(x[chosen], truth), count)),
+                    "seconds": seconds,
+                }
+            )
+            tell("{name}, {calls} calls: FMD {fmd[0]:.4g}, {seconds:.2f} s a sample".format_map(rows[-1]))
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"sampling-{model.anatomy}.json").write_text(json.dumps(rows, indent=1))
+    (out / f"sampling-{model.anatomy}.json").write_text(json.dumps(rows, indent=1) + "\n")
+    _plot_curve(rows, model.anatomy, out / f"sampling-{model.anatomy}.png")
+    return rows
+
+
+def _plot_curve(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     for name in dict.fromkeys(row["name"] for row in rows):
-        chosen = [row for row in rows if row["name"] == name]
-        axis.plot([r["calls"] for r in chosen], [r["fmd"] for r in chosen], "o-", label=name)
-    axis.set(xlabel="denoiser calls a sample", ylabel="FMD", xscale="log", title=model.anatomy)
+        calls, found = zip(*((r["calls"], r["fmd"]) for r in rows if r["name"] == name), strict=True)
+        (line,) = axis.plot(calls, [value for value, _, _ in found], "o-", label=name)
+        low, high = [x[1] for x in found], [x[2] for x in found]
+        axis.fill_between(calls, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
+    axis.set(xlabel="denoiser calls a sample", ylabel="FMD to held-out patients", xscale="log", title=title)
     axis.legend(fontsize=8)
-    figure.savefig(out / f"sampling-{model.anatomy}.png", dpi=110)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
-    return rows
