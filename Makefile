@@ -42,6 +42,8 @@ test-sanitize: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/anatomica bench measure --out results
 	$(BIN)/anatomica bench homology --out results
+	$(BIN)/anatomica bench generation --out results
+	$(BIN)/anatomica bench guidance --out results
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
