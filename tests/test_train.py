@@ -73,25 +73,6 @@ def _stop_at(run: Path, step: int, start) -> None:
     thread.join()
 
 
-def test_a_field_may_get_a_mixing_layer_and_the_denoiser_goes_on(tmp_path):
-    """Decoders trained on with a layer more begin as the same function; a denoiser's run does not mind."""
-    narrow = dataclasses.replace(
-        TINY.autoencoder, field=dataclasses.replace(TINY.autoencoder.field, mixing=0)
-    )
-    plain = dataclasses.replace(TINY, autoencoder=narrow)
-    maps, once = ellipsoids(8), Budget(steps=1)
-    start = train_autoencoder(maps, tmp_path / "autoencoder", "coronary", plain, once, QUIET)
-    train_denoiser(maps, start, tmp_path / "denoiser", "coronary", plain, once, QUIET)
-    still = dataclasses.replace(TINY, train_autoencoder=dataclasses.replace(TINY.train_autoencoder, lr=0.0))
-    mixed = train_autoencoder(maps, tmp_path / "decoders", "coronary", still, once, QUIET, start=start)
-    assert mixed.field.mix is not None
-    z, points = torch.randn(1, 3, 4, 4, 4), torch.rand(1, 50, 3)
-    torch.testing.assert_close(mixed.field(z, points), start.field(z, points))
-    again = dataclasses.replace(QUIET, resume=True)
-    train_denoiser(maps, mixed, tmp_path / "denoiser", "coronary", TINY, Budget(steps=3), again)
-    assert len(losses(tmp_path / "denoiser")) == 3
-
-
 def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     """The encoder keeps every bit, so that latents and the denoiser stay valid; the decoders do not."""
     first = fit(tmp_path / "autoencoder", 30)

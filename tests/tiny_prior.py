@@ -18,7 +18,7 @@ TINY = dataclasses.replace(
     PRESETS["small"],
     name="small",
     autoencoder=AutoencoderConfig(
-        n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, mixing=8, hidden=32)
+        n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, hidden=32)
     ),
     unet=UNetConfig(channels=(8, 16), res_blocks=1, attention_at=(2,)),
     train_autoencoder=dataclasses.replace(
@@ -53,9 +53,6 @@ def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4) -> 
         # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
         with torch.no_grad():
             autoencoder.field.mlp[-1].weight.mul_(6)
-            mix = autoencoder.field.mix
-            assert mix is not None
-            mix[-1].weight.normal_(std=0.3)
         scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, 4, 4, 4))
     population = population_moments(ellipsoids(patients), classes)
     notes = {"preset": "small"}

@@ -182,7 +182,8 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
         S = membership(field.decode(sliced, probe.points), r.selection, probe.union, heat)
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
-    before = field.bottleneck(model.scaler.restore(z)).detach().flatten(2).mT
+    bend = field.bottleneck_slope(model.scaler.restore(z)).flatten(1, 3)
+    inner = field.from_features.weight.detach()
     taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
     shape = features.shape[1:4]
     cells, share = corners(probe.points, shape)
@@ -194,7 +195,7 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
         rows = []
         for points, s in zip(places, slope.chunk(count), strict=True):
             touched, G = _by_cell(cells[b, points], share[b, points], s[:, points], by_slice[b, points])
-            G = field.pull_back(before[b, touched], G) @ taps
+            G = ((G @ inner) * bend[b, touched, None]) @ taps
             rows.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), shape))
         J.append(torch.cat(rows))
     return torch.stack(J)

@@ -24,14 +24,7 @@ from anatomica.labels import Anatomy, anatomy
 from anatomica.models.autoencoder import Autoencoder, Crop
 from anatomica.models.edm import EDM, LatentScaler
 from anatomica.models.layers import use_checkpointing
-from anatomica.models.presets import (
-    AutoencoderConfig,
-    FieldConfig,
-    Preset,
-    TrainingConfig,
-    from_dict,
-    to_dict,
-)
+from anatomica.models.presets import Preset, TrainingConfig, to_dict
 from anatomica.models.unet import UNet
 from anatomica.training.augment import augment
 from anatomica.training.budget import Budget, learning_rate
@@ -84,8 +77,7 @@ def train_autoencoder(
     _check_data(labels, config, classes)
     model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
     if start is not None:
-        # What the start does not have yet (a mixing layer of the field) begins by adding nothing.
-        model.load_state_dict(model.state_dict() | start.state_dict())
+        model.load_state_dict(start.state_dict())
         model.encoder.requires_grad_(False)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
@@ -298,13 +290,8 @@ def _describe(
 
 def _check_same_run(before: dict[str, Any], now: dict[str, Any], path: Path) -> None:
     """A resumed run must be the same run, or its checkpoint means nothing; an imported model says less."""
-    before, now = (json.loads(json.dumps(x)) for x in (before, now))
-    for about in (before, now):
-        config = from_dict(AutoencoderConfig, about["autoencoder"])
-        if about["kind"] == "denoiser":
-            # A denoiser knows the latents alone: decoders may have been trained on, with other layers.
-            config = replace(config, field=FieldConfig())
-        about["autoencoder"] = to_dict(config)
+    before = json.loads(json.dumps(before))
+    now = json.loads(json.dumps(now))
     for key in ("kind", "anatomy", "seed", "training", "autoencoder", "unet", "edm", "maps"):
         if key in before and before[key] != now.get(key):
             raise AnatomicaError(f"{path} was trained with {key} {before.get(key)}, now it is {now.get(key)}")

@@ -120,11 +120,7 @@ def decoders(
     config = preset_of(preset)
     start, _ = read_autoencoder(out)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
-    mixing = start.config.field.mixing or config.autoencoder.field.mixing
-    field = dataclasses.replace(start.config.field, mixing=mixing)
-    config = dataclasses.replace(
-        config, train_autoencoder=training, autoencoder=dataclasses.replace(start.config, field=field)
-    )
+    config = dataclasses.replace(config, train_autoencoder=training, autoencoder=start.config)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))

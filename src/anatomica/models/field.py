@@ -34,9 +34,6 @@ class FourierFeatures(nn.Module):
 class Field(nn.Module):
     """Bottleneck convolution with SiLU, trilinear slice at the points, Fourier features, MLP, logits.
 
-    A few latent channels are a dense code of many tissues, and a slice between two cells averages what they
-    say: so `mixing` may unpack the code further, cell by cell, before anything is averaged.
-
     The MLP's first layer acts on [slice(features), fourier(r)]. Slicing is linear, so the features' half of
     that layer is applied on the latent grid, before slicing: the same function, one matrix product a point
     less, and the bottleneck may be wide at no cost a point. `prepare` does all that needs no points, once a
@@ -47,12 +44,6 @@ class Field(nn.Module):
         super().__init__()
         hidden = config.hidden
         self.bottleneck = Conv3d(latent_channels, config.channels, 3, padding=1)
-        self.mix: nn.Sequential | None = None
-        if config.mixing:
-            last = nn.Linear(config.mixing, config.channels)
-            for parameter in last.parameters():
-                nn.init.zeros_(parameter)
-            self.mix = nn.Sequential(nn.Linear(config.channels, config.mixing), nn.SiLU(), last)
         self.fourier = FourierFeatures(config.fourier, config.bandwidth)
         self.from_features = nn.Linear(config.channels, hidden, bias=False)
         self.from_position = nn.Linear(2 * config.fourier, hidden)
@@ -64,21 +55,14 @@ class Field(nn.Module):
 
     def prepare(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d k"]:
         """What the first layer sees of the latent, at the latent's grid points, channels last."""
-        h = F.silu(self.bottleneck(z).permute(0, 2, 3, 4, 1))
-        return self.from_features(h if self.mix is None else h + self.mix(h))
+        return self.from_features(F.silu(self.bottleneck(z)).permute(0, 2, 3, 4, 1))
 
     @torch.no_grad()
-    def pull_back(
-        self, before: Float[Tensor, "t j"], slope: Float[Tensor, "t r k"]
-    ) -> Float[Tensor, "t r j"]:
-        """Derivatives by `prepare`'s features in t cells to derivatives by the bottleneck's output there,
-        which is `before` (the convolution itself is left to the caller: it reaches into other cells)."""
-        back = slope @ self.from_features.weight
-        if self.mix is not None:
-            first, _, last = self.mix
-            bend = _silu_slope(first(F.silu(before)))  # type: ignore[operator]
-            back = back + ((back @ last.weight) * bend[:, None]) @ first.weight  # type: ignore[operator]
-        return back * _silu_slope(before)[:, None]
+    def bottleneck_slope(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d j"]:
+        """The activation's derivative in every cell: what `prepare` is linear in, up to this factor."""
+        h = self.bottleneck(z).permute(0, 2, 3, 4, 1)
+        s = h.sigmoid()
+        return s * (1 + h * (1 - s))
 
     def at(
         self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
@@ -93,11 +77,6 @@ class Field(nn.Module):
 
     def decode(self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"]) -> Float[Tensor, "*p C"]:
         return self.mlp(sliced + self.from_position(self.fourier(points)))
-
-
-def _silu_slope(x: Tensor) -> Tensor:
-    s = x.sigmoid()
-    return s * (1 + x * (1 - s))
 
 
 def corners(

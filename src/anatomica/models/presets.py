@@ -11,13 +11,9 @@ from anatomica.errors import AnatomicaError
 
 @dataclass(frozen=True)
 class FieldConfig:
-    """Neural field decoder (paper's Table "Autoencoder architecture", Anatomica-L).
-
-    `mixing` is the width of a residual layer on the latent grid, after the bottleneck; 0 (the paper): none.
-    """
+    """Neural field decoder (paper's Table "Autoencoder architecture", Anatomica-L)."""
 
     channels: int = 64
-    mixing: int = 0
     fourier: int = 10
     bandwidth: float = 1.0
     hidden: int = 128
@@ -143,7 +139,7 @@ PRESETS: dict[str, Preset] = {
             channels=(24, 64),
             res_blocks=(1, 1),
             stem=2,
-            field=FieldConfig(channels=128, mixing=128, hidden=64),
+            field=FieldConfig(channels=128, hidden=64),
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
