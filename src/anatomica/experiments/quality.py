@@ -57,7 +57,7 @@ def quality(runner: Runner, done: Finished) -> Quality:
 def floor(lab: Lab, anatomy: str, count: int) -> Quality:
     """Quality of the first `count` training patients: what a perfect generator would get."""
     real = lab.training(anatomy)
-    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[-count:])
+    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[:count])
     return _kept(lab, anatomy, part)
 
 
@@ -65,7 +65,7 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
     """From the cache, or computed and put there."""
     real = lab.held_out(anatomy)
     sets = [[*p.ids, hashlib.sha256(p.morphology.tobytes()).hexdigest()] for p in (samples, real)]
-    name = content_hash([anatomy, *sets, code_version(("metrics",))])
+    name = content_hash([anatomy, *sets, code_version(("metrics", "experiments/quality"))])
     path = lab.cache / "quality" / f"{name}.json"
     if path.is_file():
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def compare(samples: Patients, real: Patients, classes: int) -> Quality:
     """
     count = min(len(samples), len(real))
     features = samples.morphology
-    told = one_nna(samples.clouds[:count], real.clouds[:count])
+    told = one_nna(samples.clouds[:count], real.clouds[-count:])
     return Quality(
         len(samples),
         statistic_interval(lambda rows: fmd(features[rows], real.morphology), len(features)),
