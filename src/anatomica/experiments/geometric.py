@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ks_2samp
 
 from anatomica.experiments import paper
 from anatomica.experiments.figures import bars, gallery
@@ -24,6 +25,7 @@ from anatomica.experiments.plan import (
 from anatomica.experiments.quality import Quality, qualities
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.tables import conditions, markdown, shown, smallest, write_results
+from anatomica.labels import anatomy
 from anatomica.metrics.bootstrap import Interval, mean_interval
 from anatomica.metrics.fidelity import SCALES
 from anatomica.tasks import task
@@ -82,6 +84,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         ("Task", "Approach", "n", "Mass", "Cent.", "Cov.", "FMD", "1-NNA"), rows
     )
     text += "\n" + floor_lines(floors) + "\n" + verdict(done, found) + "\n" + conditions(runner, done)
+    text += "\n" + others(done)
     text += "\nFidelity is the mean L1 error on the label map, x 1e5, 1e4, 1e5 (lower is better). "
     text += "The targets are those of held-out patients, one a sample.\n"
     text += f"\n![fidelity]({NAME}.png)\n![samples]({NAME}-samples.png)\n"
@@ -129,6 +132,34 @@ def verdict(done: Sequence[Finished], found: Sequence[Quality]) -> str:
             f"1-NNA of {within} of {guided} guided cells is not above the unconditional samples' interval.\n"
         )
     return lines
+
+
+def others(done: Sequence[Finished]) -> str:
+    """Do tissues that nothing was asked of keep their volumes? Guided against unconditional samples."""
+    free = {f.cell.task: f for f in done if f.cell.method is UNCONDITIONAL}
+    rows = []
+    for f in done:
+        if f.cell.method.guidance is None or f.cell.task not in free:
+            continue
+        asked = {name for c in f.cell.measured.constraints for name in c.structure}
+        names = [t for t in anatomy(f.cell.spec.anatomy).table.tissues if t not in asked]
+        tests = {t: ks_2samp(_volumes(f, t), _volumes(free[f.cell.task], t)) for t in names}
+        worst = max(tests, key=lambda t: tests[t].statistic)
+        p = min(1.0, len(names) * float(tests[worst].pvalue))
+        distance = f"{tests[worst].statistic:.2f} ({worst})"
+        rows.append(
+            [f.cell.task, f.cell.method.title, str(len(f.keys)), str(len(names)), distance, f"{p:.2g}"]
+        )
+    if not rows:
+        return ""
+    header = ("Task", "Approach", "n", "other tissues", "largest KS distance", "p, for all of them")
+    return "Volumes of tissues that nothing was asked of, against unconditional samples:\n\n" + markdown(
+        header, rows
+    )
+
+
+def _volumes(done: Finished, tissue: str) -> list[float]:
+    return [n["volumes_ml"].get(tissue, 0.0) for n in done.numbers]
 
 
 def mean_seconds(done: Finished) -> float:
