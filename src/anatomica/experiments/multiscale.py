@@ -8,24 +8,28 @@ from pathlib import Path
 from anatomica.experiments.figures import gallery
 from anatomica.experiments.geometric import MEASURES, fidelities
 from anatomica.experiments.lab import Lab
-from anatomica.experiments.plan import NEWTON_L, UNCONDITIONAL, Cell, Profile
+from anatomica.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, Profile, at_scale
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.tables import conditions, markdown, shown, write_results
 from anatomica.metrics.bootstrap import mean_interval
 from anatomica.tasks import TASKS, task
 
 NAME = "multiscale"
-SAMPLES = 8
+METHODS = (UNCONDITIONAL, GRADIENT_L, NEWTON_L)
 
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
-    names = [name for name in TASKS if name.startswith("multiscale-")]
-    count = min(profile.sweep, SAMPLES)
-    return [
-        Cell(name, method, task(name), task(name), count)
-        for name in names
-        for method in (UNCONDITIONAL, NEWTON_L)
-    ]
+    made = []
+    for name in (name for name in TASKS if name.startswith("multiscale-")):
+        spec = task(name)
+        if not lab.has_model(spec.anatomy):
+            continue
+        coarse = at_scale(spec, lab.model(spec.anatomy).n)
+        made += [
+            Cell(name, method, coarse if method is GRADIENT_L else spec, spec, profile.sweep)
+            for method in METHODS
+        ]
+    return made
 
 
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
