@@ -143,19 +143,23 @@ def others(done: Sequence[Finished]) -> str:
             continue
         asked = {name for c in f.cell.measured.constraints for name in c.structure}
         names = [t for t in anatomy(f.cell.spec.anatomy).table.tissues if t not in asked]
-        tests = {t: ks_2samp(_volumes(f, t), _volumes(free[f.cell.task], t)) for t in names}
-        worst = max(tests, key=lambda t: tests[t].statistic)
-        p = min(1.0, len(names) * float(tests[worst].pvalue))
-        distance = f"{tests[worst].statistic:.2f} ({worst})"
-        rows.append(
-            [f.cell.task, f.cell.method.title, str(len(f.keys)), str(len(names)), distance, f"{p:.2g}"]
-        )
+        tests = {t: _ks(_volumes(f, t), _volumes(free[f.cell.task], t)) for t in names}
+        worst = max(tests, key=lambda t: tests[t][0])
+        distance, p = tests[worst]
+        told = f"{distance:.2f} ({worst})", f"{min(1.0, len(names) * p):.2g}"
+        rows.append([f.cell.task, f.cell.method.title, str(len(f.keys)), str(len(names)), *told])
     if not rows:
         return ""
     header = ("Task", "Approach", "n", "other tissues", "largest KS distance", "p, for all of them")
     return "Volumes of tissues that nothing was asked of, against unconditional samples:\n\n" + markdown(
         header, rows
     )
+
+
+def _ks(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """Kolmogorov-Smirnov distance of two samples, and its p."""
+    distance, p = np.asarray(ks_2samp(a, b), dtype=float)
+    return float(distance), float(p)
 
 
 def _volumes(done: Finished, tissue: str) -> list[float]:
