@@ -36,8 +36,10 @@ def test_quality_compares_with_what_was_held_out(model: Model) -> None:
     training, held_out = ellipsoids(12, seed=1), ellipsoids(10, seed=2)
     found = quality(model, training, held_out, count=8)
     assert found["samples"] == 8
-    assert found["fmd_training"] < found["fmd"], "an untrained model is further away than the training set"
-    assert found["nearest_training_dice"] < found["nearest_training_dice_of_held_out"]
+    assert 0 < found["fmd_training"] < found["fmd"], (
+        "an untrained model is further away than the training set"
+    )
+    assert 0 <= found["nearest_training_dice"] < found["nearest_training_dice_of_held_out"] < 1
 
 
 def test_the_curve_has_every_method_with_its_calls(model: Model, tmp_path: Path) -> None:
