@@ -65,7 +65,7 @@ def read_recipe(path: Path) -> Recipe:
 def _to_dict(r: Resolved) -> dict[str, Any]:
     d, w = r.domains, r.wanted
     placed = {"R": d.R, "s": d.s, "t": d.t, "valid": d.valid}
-    wanted = {"mass": w.mass, "centroid": w.centroid, "shape": w.shape, "spread": w.spread}
+    wanted = {key: getattr(w, key) for key in _GEOMETRIC}
     return {
         "constraint": r.constraint.name,
         "selection": list(r.selection),
