@@ -77,7 +77,14 @@ def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     """The encoder keeps every bit, so that latents and the denoiser stay valid; the decoders do not."""
     first = fit(tmp_path / "autoencoder", 30)
     second = train_autoencoder(
-        ellipsoids(8), tmp_path / "decoders", "coronary", TINY, Budget(steps=30), QUIET, start=first
+        ellipsoids(8),
+        tmp_path / "decoders",
+        "coronary",
+        TINY,
+        Budget(steps=30),
+        QUIET,
+        start=first,
+        same_latents=True,
     )
     for a, b in zip(first.encoder.parameters(), second.encoder.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -86,6 +93,39 @@ def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     read, about = read_autoencoder(tmp_path)
     assert about["kind"] == "decoders"
     assert torch.equal(read.field.from_position.weight, second.field.from_position.weight)
+
+
+def test_training_on_from_a_start(tmp_path):
+    """All parts go on from the start's weights, the encoder too; the record says where they are from, also
+    after a stop and a resume without the start."""
+    first, since = fit(tmp_path / "first", 30), {"model": "abc", "steps": 30}
+    run = tmp_path / "run" / "autoencoder"
+    train_autoencoder(ellipsoids(8), run, "coronary", TINY, Budget(steps=30), QUIET, start=first, since=since)
+    second = fit(run, 31, dataclasses.replace(QUIET, resume=True))
+    assert sum(losses(run)[:5]) < 0.9 * sum(losses(tmp_path / "first")[:5])
+    before, after = (torch.cat([p.flatten() for p in m.encoder.parameters()]) for m in (first, second))
+    assert not torch.equal(before, after)
+    assert read_autoencoder(tmp_path / "run")[1]["since"] == since
+
+
+def test_a_field_of_other_sizes_begins_anew(tmp_path):
+    first = fit(tmp_path / "first", 1)
+    sizes = dataclasses.replace(TINY.autoencoder.field, split=1)
+    config = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, field=sizes))
+    maps, run = ellipsoids(8), tmp_path / "run"
+    second = train_autoencoder(
+        maps, run, "coronary", config, Budget(steps=1), QUIET, start=first, same_latents=True
+    )
+    assert second.field.from_features.weight.shape[0] * 8 == first.field.from_features.weight.shape[0]
+    assert torch.equal(first.encode(maps).mean, second.encode(maps).mean)
+
+
+def test_a_denoiser_trains_on(tmp_path):
+    maps = ellipsoids(8)
+    autoencoder = fit(tmp_path / "a", 5, maps=maps)
+    first, _ = train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=60), QUIET)
+    train_denoiser(maps, autoencoder, tmp_path / "e", "coronary", TINY, Budget(steps=5), QUIET, start=first)
+    assert sum(losses(tmp_path / "e")) < sum(losses(tmp_path / "d")[:5])
 
 
 def test_denoiser_learns_from_cached_latents(tmp_path):

@@ -128,6 +128,10 @@ def widen(network: UNet, extra: int) -> UNet:
     return network
 
 
+GAIN = 16.0
+"""Factor on the condition, so that inputs which start at zero learn faster than the tuned weights change."""
+
+
 class Filled(nn.Module):
     """A widened network with the condition filled in: what EDM takes for an unconditional one."""
 
@@ -136,7 +140,7 @@ class Filled(nn.Module):
         self.network, self.G = network, G
 
     def forward(self, x: Float[Tensor, "b c h w d"], c_noise: Float[Tensor, " b"]) -> Tensor:
-        return self.network(torch.cat([x, self.G.to(x)], dim=1), c_noise)
+        return self.network(torch.cat([x, GAIN * self.G.to(x)], dim=1), c_noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from torch import Tensor
 from anatomica.domains.domain import Domains
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
-from anatomica.models.field import CHUNK_POINTS, corners, slice_trilinear
+from anatomica.models.field import CHUNK_POINTS, Field, corners, slice_trilinear
 from anatomica.models.zoo import Model
 from anatomica.moments import measure_moments
 from anatomica.parse import Union, membership
@@ -172,8 +172,8 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
     """d rho / d z of one probe.
 
     A point's S depends on the latent through its slice of the features: d S / d slice is computed once, then
-    weighted a residual and scattered to the eight cells around the point, and from each cell through the
-    bottleneck to the 27 cells that it reads.
+    weighted a residual and scattered to the eight parts of cells around the point, from the parts to their
+    cells, and from each cell through the bottleneck to the 27 cells that it reads.
     """
     field = model.autoencoder.field
     with torch.enable_grad():
@@ -183,38 +183,53 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
     bend = field.bottleneck_slope(model.scaler.restore(z)).flatten(1, 3)
-    inner = field.from_features.weight.detach()
     taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
-    shape = features.shape[1:4]
-    cells, share = corners(probe.points, shape)
+    parts, share = corners(probe.points, features.shape[1:4])
     count = 1 if probe.owner is None else r.domains.count
-    owner = torch.zeros_like(cells[0, :, 0]) if probe.owner is None else probe.owner
+    owner = torch.zeros_like(parts[0, :, 0]) if probe.owner is None else probe.owner
     places = [(owner == k).nonzero()[:, 0] for k in range(count)]
     J = []
     for b, slope in enumerate(probe.slope):
         rows = []
         for points, s in zip(places, slope.chunk(count), strict=True):
-            touched, G = _by_cell(cells[b, points], share[b, points], s[:, points], by_slice[b, points])
-            G = ((G @ inner) * bend[b, touched, None]) @ taps
-            rows.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), shape))
+            touched, G = _by_part(parts[b, points], share[b, points], s[:, points], by_slice[b, points])
+            touched, G = _by_cell(touched, G, field, z.shape[2:])
+            G = (G * bend[b, touched, None]) @ taps
+            rows.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), z.shape[2:]))
         J.append(torch.cat(rows))
     return torch.stack(J)
 
 
-def _by_cell(
-    cells: Int64[Tensor, "p 8"],
+def _by_part(
+    parts: Int64[Tensor, "p 8"],
     share: Float[Tensor, "p 8"],
     slope: Float[Tensor, "r p"],
     by_slice: Float[Tensor, "p k"],
 ) -> tuple[Int64[Tensor, " t"], Float[Tensor, "t r k"]]:
-    """The cells that the points read, and d rho / d features in each: slope * share * by_slice, summed."""
-    touched, place = cells.unique(return_inverse=True)
+    """The parts that the points read, and d rho / d features in each: slope * share * by_slice, summed."""
+    touched, place = parts.unique(return_inverse=True)
     G = slope.new_zeros(len(touched), len(slope) * by_slice.shape[1])
-    for points in torch.arange(len(cells)).split(SCATTER_POINTS):
+    for points in torch.arange(len(parts)).split(SCATTER_POINTS):
         rows = (slope[:, points].T[:, :, None] * by_slice[points][:, None]).flatten(1)
         for corner in range(8):
             G.index_add_(0, place[points, corner], share[points, corner, None].to(rows) * rows)
     return touched, G.view(len(touched), len(slope), by_slice.shape[1])
+
+
+def _by_cell(
+    parts: Int64[Tensor, " t"], G: Float[Tensor, "t r k"], field: Field, shape: Sequence[int]
+) -> tuple[Int64[Tensor, " u"], Float[Tensor, "u r j"]]:
+    """The cells of the parts, and d rho / d bottleneck in each: every part has its own matrix."""
+    (_, w, d), n = shape, field.split
+    matrices = field.from_features.weight.detach().view(n**3, field.hidden, -1)
+    z, y, x = parts % (n * d), parts // (n * d) % (n * w), parts // (n * n * w * d)
+    kind = (x % n * n + y % n) * n + z % n
+    touched, place = (((x // n) * w + y // n) * d + z // n).unique(return_inverse=True)
+    H = G.new_zeros(len(touched), G.shape[1], matrices.shape[2])
+    for i, matrix in enumerate(matrices):
+        own = (kind == i).nonzero()[:, 0]
+        H.index_add_(0, place[own], G[own] @ matrix)
+    return touched, H
 
 
 def _spread(

@@ -65,11 +65,14 @@ def train_autoencoder(
     options: Options = Options(),
     held_out: UInt8[Tensor, "v n n n"] | None = None,
     start: Autoencoder | None = None,
+    same_latents: bool = False,
+    since: dict[str, Any] | None = None,
 ) -> Autoencoder:
     """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model.
 
-    With `start`, a trained autoencoder's decoders are trained on and its encoder stays as it is: the latent
-    space is the same, and a denoiser that was trained in it remains valid.
+    With `start` a trained autoencoder is trained on; a field of other sizes than the start's begins anew.
+    With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid.
+    `since` says where the start is from, for the record.
     """
     team, about = join_team(options.device), anatomy(anatomy_name)
     training = config.train_autoencoder
@@ -77,8 +80,11 @@ def train_autoencoder(
     _check_data(labels, config, classes)
     model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
     if start is not None:
-        model.load_state_dict(start.state_dict())
-        model.encoder.requires_grad_(False)
+        model.encoder.load_state_dict(start.encoder.state_dict())
+        model.conv_decoder.load_state_dict(start.conv_decoder.state_dict())
+        if start.config.field == config.autoencoder.field:
+            model.field.load_state_dict(start.field.state_dict())
+    model.encoder.requires_grad_(not same_latents)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
@@ -115,8 +121,8 @@ def train_autoencoder(
         copy.load_state_dict(ema.state)
         return reconstruction(copy, held_out[:4], about.table).summary()
 
-    kind = "autoencoder" if start is None else "decoders"
-    describe = _describe(kind, about, config, training, budget, options) | {"maps": len(labels)}
+    kind = "decoders" if same_latents else "autoencoder"
+    describe = _describe(kind, about, config, training, budget, options, len(labels), since)
     ema = loop(objective, model, batch, run, training, budget, options, team, describe, validate)
     model.load_state_dict(ema.state)
     return model.eval()
@@ -130,14 +136,21 @@ def train_denoiser(
     config: Preset,
     budget: Budget,
     options: Options = Options(),
+    start: EDM | None = None,
+    since: dict[str, Any] | None = None,
 ) -> tuple[EDM, LatentScaler]:
-    """Fit the denoiser to the label maps' latents, encoded once; returns the EMA's model and the scaler."""
+    """Fit the denoiser to the label maps' latents, encoded once; returns the EMA's model and the scaler.
+
+    With `start` a trained denoiser is trained on; its latents need not be quite the same.
+    """
     team, about = join_team(options.device), anatomy(anatomy_name)
     training = config.train_denoiser
     latents, scaler = cached_latents(labels, autoencoder.to(team.device), run, training, options.seed, team)
     z_all = scaler.standardise(latents)
     c, n = config.autoencoder.latent_channels, config.autoencoder.latent_n
     model = fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
+    if start is not None:
+        model.load_state_dict(start.state_dict())
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)
@@ -152,7 +165,7 @@ def train_denoiser(
         uniform = uniform.clamp(1e-6, 1 - 1e-6)
         return tuple(x[share].to(team.device) for x in (z_all[rows], noise, uniform))
 
-    describe = _describe("denoiser", about, config, training, budget, options) | {"maps": len(labels)}
+    describe = _describe("denoiser", about, config, training, budget, options, len(labels), since)
     ema = loop(objective, model, batch, run, training, budget, options, team, describe, lambda _: "")
     model.load_state_dict(ema.state)
     return model.eval(), scaler
@@ -178,6 +191,7 @@ def loop(
     if options.resume:
         progress, before = load_checkpoint(path, model, ema, optimizer)
         _check_same_run(before, describe, path)
+        describe |= {"since": before["since"]} if "since" in before else {}
     elif path.exists():
         raise AnatomicaError(f"{run} already holds a run; continue it with --resume or choose another --out")
     elif team.leads:
@@ -268,7 +282,14 @@ def fresh(build: Callable[[], M], seed: int) -> M:
 
 
 def _describe(
-    kind: str, about: Anatomy, config: Preset, training: TrainingConfig, budget: Budget, options: Options
+    kind: str,
+    about: Anatomy,
+    config: Preset,
+    training: TrainingConfig,
+    budget: Budget,
+    options: Options,
+    maps: int,
+    since: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """What a run is, for run.json, the checkpoint and the card."""
     model = {
@@ -284,6 +305,8 @@ def _describe(
         "seed": options.seed,
         "training": to_dict(training),
         "budget": vars(replace(budget)),
+        "maps": maps,
+        **({} if since is None else {"since": since}),
         **(model if kind == "denoiser" else {"autoencoder": model["autoencoder"]}),
     }
 

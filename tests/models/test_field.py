@@ -7,10 +7,10 @@ from anatomica.models.field import Field, decode_field, decode_labels, decode_on
 from anatomica.models.presets import FieldConfig
 
 
-def field() -> Field:
+def field(split: int = 2) -> Field:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return Field(3, 5, FieldConfig(channels=8, hidden=16))
+        return Field(3, 5, FieldConfig(channels=8, hidden=16, split=split))
 
 
 def latent(b: int = 2) -> torch.Tensor:
@@ -47,6 +47,33 @@ def test_decoding_a_grid_equals_decoding_its_points_in_any_chunking():
         torch.testing.assert_close(decode_field(model, z, n), points, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(decode_field(model, z, n, budget_mb=0.01), points, atol=1e-4, rtol=1e-4)
         assert (decode_labels(model, z, n) == points.argmax(1)).float().mean() > 0.999
+
+
+def test_parts_with_one_matrix_are_the_paper_s_field_between_nearest_cells():
+    """A split field whose parts share a matrix has the unsplit one's features, each in all of its parts."""
+    plain, split, z = field(split=1), field(split=2), latent()
+    split.bottleneck.load_state_dict(plain.bottleneck.state_dict())
+    with torch.no_grad():
+        split.from_features.weight.copy_(plain.from_features.weight.repeat(8, 1))
+    features = split.prepare(z)
+    assert features.shape == (2, 8, 8, 8, 16)
+    for axis in (1, 2, 3):
+        torch.testing.assert_close(
+            features.unflatten(axis, (4, 2)).select(axis + 1, 0),
+            features.unflatten(axis, (4, 2)).select(axis + 1, 1),
+        )
+    torch.testing.assert_close(features[:, ::2, ::2, ::2], plain.prepare(z))
+
+
+def test_each_part_of_a_cell_has_its_own_matrix():
+    """Zero the matrix of one part, and the features of that part alone vanish."""
+    model, z = field(split=2), latent()
+    with torch.no_grad():
+        model.from_features.weight.view(2, 2, 2, 16, 8)[1, 0, 1] = 0
+    zero = (model.prepare(z) == 0).all(dim=-1)[0]
+    expected = torch.zeros(8, 8, 8, dtype=torch.bool)
+    expected[1::2, ::2, 1::2] = True
+    assert (zero == expected).all()
 
 
 def test_prepare_then_at_equals_the_call():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
     from anatomica.models.presets import Preset, TrainingConfig
+    from anatomica.models.zoo import Model
     from anatomica.training.budget import Budget
 
 train = typer.Typer(
@@ -35,6 +36,10 @@ Lr = Annotated[float | None, typer.Option("--lr", help="Peak learning rate; defa
 BatchSize = Annotated[int | None, typer.Option("--batch", min=1, help="Batch over all processes.")]
 Optimizer = Annotated[str | None, typer.Option("--optimizer", help="adamw or muon; default: the preset's.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of initial weights, data order and noise.")]
+From = Annotated[
+    str | None,
+    typer.Option("--from", help="Start from this model's weights: a shipped anatomy or a model's folder."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's checkpoint.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, ...")]
 Bf16 = Annotated[bool, typer.Option("--bf16", help="bfloat16 autocast.")]
@@ -65,6 +70,7 @@ def autoencoder(
         typer.Option("--kl", help="Weight of the KL, summed over the latent; default: the preset's."),
     ] = None,
     seed: Seed = 0,
+    start: From = None,
     resume: Resume = False,
     device: Device = "cpu",
     bf16: Bf16 = False,
@@ -88,7 +94,11 @@ def autoencoder(
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
-    train_autoencoder(maps, out / "autoencoder", anatomy, config, budget, options, held_out)
+    model, since = _start(start, "autoencoder")
+    known = model and model.autoencoder
+    train_autoencoder(
+        maps, out / "autoencoder", anatomy, config, budget, options, held_out, known, since=since
+    )
 
 
 @train.command()
@@ -111,6 +121,8 @@ def decoders(
 ) -> None:
     """Both decoders of the run's autoencoder, trained on; its latent space and denoiser stay valid.
 
+    A field whose sizes are not the preset's is trained anew, in the preset's sizes.
+
     Example: `anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
     """
     from anatomica.models.presets import preset as preset_of
@@ -120,11 +132,14 @@ def decoders(
     config = preset_of(preset)
     start, _ = read_autoencoder(out)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
-    config = dataclasses.replace(config, train_autoencoder=training, autoencoder=start.config)
+    sizes = dataclasses.replace(start.config, field=config.autoencoder.field)
+    config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
-    train_autoencoder(maps, out / "decoders", anatomy, config, budget, options, held_out, start)
+    train_autoencoder(
+        maps, out / "decoders", anatomy, config, budget, options, held_out, start, same_latents=True
+    )
 
 
 @train.command()
@@ -139,6 +154,7 @@ def denoiser(
     batch: BatchSize = None,
     optimizer: Optimizer = None,
     seed: Seed = 0,
+    start: From = None,
     resume: Resume = False,
     device: Device = "cpu",
     bf16: Bf16 = False,
@@ -160,7 +176,10 @@ def denoiser(
     maps, _ = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
-    train_denoiser(maps, model, out / "denoiser", anatomy, config, budget, options)
+    known, since = _start(start, "denoiser")
+    train_denoiser(
+        maps, model, out / "denoiser", anatomy, config, budget, options, known and known.denoiser, since
+    )
 
 
 @train.command()
@@ -337,6 +356,16 @@ def all_(
     for name in anatomy or list(ANATOMIES):
         target = (WEIGHTS if weights is None else weights) / name
         make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
+
+
+def _start(name: str | None, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
+    """The model of --from, and what the new run's record says of it."""
+    from anatomica.models.zoo import load_model, trained_steps
+
+    if name is None:
+        return None, None
+    model = load_model(name)
+    return model, {"model": model.hash, "steps": trained_steps(model.card, kind)}
 
 
 def _override(

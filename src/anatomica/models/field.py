@@ -36,8 +36,10 @@ class Field(nn.Module):
 
     The MLP's first layer acts on [slice(features), fourier(r)]. Slicing is linear, so the features' half of
     that layer is applied on the latent grid, before slicing: the same function, one matrix product a point
-    less, and the bottleneck may be wide at no cost a point. `prepare` does all that needs no points, once a
-    latent; `at` does the rest, once a point set.
+    less, and the bottleneck may be wide at no cost a point. With `split` s that half is another matrix in
+    each of a cell's s^3 parts, and slicing is between the parts' centres: detail finer than a cell, again at
+    no cost a point. `prepare` does all that needs no points, once a latent; `at` does the rest, once a point
+    set.
     """
 
     def __init__(self, latent_channels: int, classes: int, config: FieldConfig) -> None:
@@ -45,17 +47,22 @@ class Field(nn.Module):
         hidden = config.hidden
         self.bottleneck = Conv3d(latent_channels, config.channels, 3, padding=1)
         self.fourier = FourierFeatures(config.fourier, config.bandwidth)
-        self.from_features = nn.Linear(config.channels, hidden, bias=False)
+        self.from_features = nn.Linear(config.channels, config.split**3 * hidden, bias=False)
         self.from_position = nn.Linear(2 * config.fourier, hidden)
         layers: list[nn.Module] = [nn.LayerNorm(hidden), nn.ReLU()]
         for _ in range(config.layers - 1):
             layers += [nn.Linear(hidden, hidden), nn.LayerNorm(hidden), nn.ReLU()]
         self.mlp = nn.Sequential(*layers, nn.Linear(hidden, classes))
-        self.classes, self.hidden = classes, hidden
+        self.classes, self.hidden, self.split = classes, hidden, config.split
 
-    def prepare(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d k"]:
-        """What the first layer sees of the latent, at the latent's grid points, channels last."""
-        return self.from_features(F.silu(self.bottleneck(z)).permute(0, 2, 3, 4, 1))
+    def prepare(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b x y z k"]:
+        """What the first layer sees of the latent, at the centres of the cells' parts, channels last."""
+        features = self.from_features(F.silu(self.bottleneck(z)).permute(0, 2, 3, 4, 1))
+        if self.split == 1:
+            return features
+        (b, h, w, d, _), s = features.shape, self.split
+        parts = features.view(b, h, w, d, s, s, s, self.hidden).permute(0, 1, 4, 2, 5, 3, 6, 7)
+        return parts.reshape(b, s * h, s * w, s * d, self.hidden)
 
     @torch.no_grad()
     def bottleneck_slope(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d j"]:

@@ -11,13 +11,18 @@ from anatomica.errors import AnatomicaError
 
 @dataclass(frozen=True)
 class FieldConfig:
-    """Neural field decoder (paper's Table "Autoencoder architecture", Anatomica-L)."""
+    """Neural field decoder (paper's Table "Autoencoder architecture", Anatomica-L).
+
+    `split` is the number of parts, along each axis, in which a latent cell gives the field features of its
+    own; 1 is the paper's.
+    """
 
     channels: int = 64
     fourier: int = 10
     bandwidth: float = 1.0
     hidden: int = 128
     layers: int = 3
+    split: int = 1
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ PRESETS: dict[str, Preset] = {
             channels=(24, 64),
             res_blocks=(1, 1),
             stem=2,
-            field=FieldConfig(channels=128, hidden=64),
+            field=FieldConfig(channels=128, hidden=64, split=2),
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),

@@ -178,6 +178,12 @@ def shipped() -> tuple[str, ...]:
     return tuple(name for name in ANATOMIES if (WEIGHTS / name / "card.json").is_file())
 
 
+def trained_steps(card: dict[str, Any], kind: str) -> int:
+    """Optimizer steps of the autoencoder or denoiser, those of the models that it started from included."""
+    run = card.get("training", {}).get(kind, {})
+    return run.get("step", 0) + run.get("since", {}).get("steps", 0)
+
+
 def card_numbers(name_or_path: str | Path) -> dict[str, str]:
     """A card's numbers, for `anatomica models`."""
     card = _read_card(_folder(name_or_path))
@@ -185,7 +191,7 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
     means = {key: found.get(key, {}).get("mean") for key in ("field", "conv", "agreement", "field_fine")}
     tissues = [(v, k) for p in ("field", "conv") for k, v in found.get(p, {}).get("tissues", {}).items()]
     distances = [volume["ks"] for volume in samples.get("volumes", {}).values()]
-    steps = (str(card.get("training", {}).get(k, {}).get("step", "-")) for k in ("autoencoder", "denoiser"))
+    steps = (str(trained_steps(card, kind) or "-") for kind in ("autoencoder", "denoiser"))
 
     def number(value: float | None, digits: int = 3) -> str:
         return "-" if value is None else f"{value:.{digits}f}"

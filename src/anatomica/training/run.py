@@ -106,7 +106,7 @@ def export_run(
         raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {second['anatomy']}")
     card: dict[str, Any] = {"preset": first["preset"], "training": {}}
     for kind, info in (("autoencoder", first), ("denoiser", second)):
-        keep = ("step", "elapsed_s", "training", "budget", "seed", "maps")
+        keep = ("step", "elapsed_s", "training", "budget", "seed", "maps", "since")
         card["training"][kind] = {k: info[k] for k in keep if k in info}
     if held_out is not None:
         card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
