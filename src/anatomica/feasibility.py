@@ -21,7 +21,7 @@ from anatomica.labels import anatomy
 from anatomica.models.population import union_moments
 from anatomica.models.zoo import Model
 from anatomica.moments import Moments, normalise
-from anatomica.resolve import Resolved
+from anatomica.resolve import QUANTITIES, Resolved
 from anatomica.spec import CartesianDomain, GlobalDomain
 
 FEWEST_PATIENTS = 20
@@ -63,7 +63,7 @@ def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...
 
 
 def _asked(r: Resolved) -> list[str]:
-    return [name for name in ("mass", "centroid", "shape", "spread") if getattr(r.wanted, name) is not None]
+    return [name for name in QUANTITIES if getattr(r.wanted, name) is not None]
 
 
 def _whole(r: Resolved) -> bool:

@@ -19,7 +19,7 @@ from anatomica import __version__
 from anatomica.domains.domain import Domains
 from anatomica.errors import AnatomicaError
 from anatomica.models.zoo import Model
-from anatomica.resolve import Resolved, Wanted
+from anatomica.resolve import QUANTITIES, Resolved, Wanted
 from anatomica.spec import Spec
 
 
@@ -65,7 +65,7 @@ def read_recipe(path: Path) -> Recipe:
 def _to_dict(r: Resolved) -> dict[str, Any]:
     d, w = r.domains, r.wanted
     placed = {"R": d.R, "s": d.s, "t": d.t, "valid": d.valid}
-    wanted = {key: getattr(w, key) for key in _GEOMETRIC}
+    wanted = {key: getattr(w, key) for key in QUANTITIES}
     return {
         "constraint": r.constraint.name,
         "selection": list(r.selection),
@@ -81,7 +81,7 @@ def _from_dict(constraint, row: dict[str, Any]) -> Resolved:
         return torch.tensor(values, dtype=torch.float64)
 
     a, e, g = row["grid"]
-    wanted = {key: double(row["wanted"][key]) if key in row["wanted"] else None for key in _GEOMETRIC}
+    wanted = {key: double(row["wanted"][key]) if key in row["wanted"] else None for key in QUANTITIES}
     domains = Domains(
         double(row["R"]),
         double(row["s"]),
@@ -93,6 +93,3 @@ def _from_dict(constraint, row: dict[str, Any]) -> Resolved:
     return Resolved(
         constraint, tuple(row["selection"]), domains, Wanted(**wanted, betti=constraint.target.betti)
     )
-
-
-_GEOMETRIC = ("mass", "centroid", "shape", "spread")

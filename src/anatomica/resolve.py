@@ -22,6 +22,8 @@ from anatomica.moments import Moments, measure_moments
 from anatomica.parse import slice_domains
 from anatomica.volume import LabelMap
 
+QUANTITIES = ("mass", "centroid", "shape", "spread")
+
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
@@ -35,7 +37,7 @@ class Wanted:
 
     @property
     def any_moment(self) -> bool:
-        return any(x is not None for x in (self.mass, self.centroid, self.shape, self.spread))
+        return any(getattr(self, name) is not None for name in QUANTITIES)
 
 
 @dataclass(frozen=True, eq=False)
