@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from anatomica.certify import Check, all_met, badness, certify, not_placed
+from anatomica.certify import (
+    Check,
+    all_met,
+    badness,
+    certify,
+    not_placed,
+    sentences_not_placed,
+    worth_another,
+)
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
 from anatomica.measurement import measure_cube
@@ -99,8 +107,8 @@ def test_a_structure_that_is_not_there_reaches_no_place() -> None:
     assert by_quantity(checks)["volume"].error == pytest.approx(100)
 
 
-def test_invalid_domains_are_named_not_checked() -> None:
-    """Two atria far apart have no interface."""
+def test_a_constraint_without_a_place_is_not_met() -> None:
+    """An atrium and a ventricle far apart have no interface."""
     mask = Ellipsoid((0.2, 0.5, 0.5), (0.1,) * 3).contains(voxel_centres(N))
     other = Ellipsoid((0.8, 0.5, 0.5), (0.1,) * 3).contains(voxel_centres(N))
     array = mask * TABLE.id_of("RA") + other * TABLE.id_of("RV")
@@ -110,10 +118,39 @@ def test_invalid_domains_are_named_not_checked() -> None:
         "  domain: {family: interface, grid: [4, 8, 8], first: [RV], second: [RA]}\n"
     )
     resolved = resolve(spec, Frame.of(cube, anatomy("cardiac")), cube)
-    assert certify(measure_cube(cube, spec, resolved), resolved) == ()
+    checks = certify(measure_cube(cube, spec, resolved), resolved)
+    assert not all_met(checks)
+    assert not worth_another(checks), "no sample can meet it"
     (missing,) = not_placed(resolved)
     assert missing["constraint"] == "valve"
-    assert missing["reason"]
+    (said,) = sentences_not_placed(resolved)
+    assert said == f"valve could not be placed ({missing['reason']}), so it was not asked for and is not met"
+    assert missing["reason"] in checks[0].note
+
+
+@pytest.mark.parametrize(
+    ("constraint", "valid"),
+    [
+        ("target: {volume_ml: 5}, match: []", True),
+        ("target: {volume_ml: 5}, match: [mass]", True),
+        ("target: {axes_mm: [3, 2, 1], spread_mm: 9}, match: [shape, spread]", True),
+        ("target: {betti: {b0: 1}}, match: []", True),
+        ("target: {volume_ml: 5}, match: [mass, centroid]", False),
+        ("target: {betti: {b0: 1}}, match: [spread]", False),
+    ],
+)
+@pytest.mark.parametrize("domain", ["global", "box, centre_mm: [0, 0, 0], size_mm: [90, 90, 90]"])
+def test_a_reference_needs_a_structure_that_something_is_taken_from(constraint, valid, domain) -> None:
+    cube = heart(BALL.contains(voxel_centres(N)), "LV")
+    spec = parse_spec(
+        "name: x\nanatomy: cardiac\nconstraints:\n"
+        f"- {{name: x, structure: [RV], domain: {{family: {domain}, grid: [8, 8, 8]}}, {constraint}}}\n"
+    )
+    (r,) = resolve(spec, Frame.of(cube, anatomy("cardiac")), cube)
+    assert bool(r.domains.valid.all()) == valid
+    checks = certify(measure_cube(heart(torus(N)), spec, (r,)), (r,))
+    assert (checks[0].quantity == "domains") != valid
+    assert valid or not all_met(checks)
 
 
 def test_fewer_unmet_checks_beat_a_smaller_error() -> None:

@@ -1,12 +1,15 @@
 """Generation under constraints: several at once, candidates, and what an interrupt leaves."""
 
+import numpy as np
 import pytest
 
+from anatomica.errors import AnatomicaError
 from anatomica.generation import ANOTHER_SEED, better, certificate, generate, generate_each, resolve_for
 from anatomica.models.population import union_moments
 from anatomica.models.zoo import Model, load_model
 from anatomica.solvers import Guidance
 from anatomica.spec_yaml import parse_spec
+from anatomica.volume import LabelMap, cube_affine
 from tiny_prior import save_tiny_model
 
 GRID = "{family: global, grid: [8, 8, 8]}"
@@ -20,6 +23,45 @@ def spec(*constraints: str, anatomy: str = "coronary"):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Model:
     return load_model(save_tiny_model(tmp_path_factory.mktemp("generation") / "model"))
+
+
+def patient(model: Model, tissue: str = "Ve") -> LabelMap:
+    """A block of one tissue and nothing else."""
+    array = np.zeros((model.n,) * 3, np.uint8)
+    array[4:10, 3:12, 5:9] = model.table.id_of(tissue)
+    return LabelMap(array, cube_affine(model.edge_mm, model.n), model.table)
+
+
+def test_a_constraint_without_a_place_keeps_a_sample_from_being_met(model: Model) -> None:
+    """The patient has no calcium; the wall, which any map meets, is not drawn again for it."""
+    wanted = spec(
+        f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 1}}, match: [], "
+        "tolerance: {mass_percent: 100}",
+        f"name: calcium, structure: [Ca], domain: {GRID}",
+    )
+    (made,) = generate(model, wanted, seeds=[0], steps=1, reference=patient(model), until_met=3)
+    assert [(c.constraint, c.quantity, c.met) for c in made.checks] == [
+        ("wall", "volume", True),
+        ("calcium", "domains", False),
+    ]
+    assert made.checks[1].note == "not placed: Ca does not occur"
+    assert not made.met
+    assert made.drawn == 1
+
+
+@pytest.mark.parametrize("how", ["target: {spread_mm: 3}, match: []", "match: [spread]"])
+def test_a_spread_alone_is_a_target(model: Model, how: str) -> None:
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, {how}")
+    resolved = resolve_for(model, wanted, patient(model))
+    (made,) = generate(model, wanted, seeds=[0], steps=1, resolved=resolved)
+    assert [c.quantity for c in made.checks] == ["spread"]
+    with pytest.raises(AnatomicaError, match="'wall' asks for a spread alone"):
+        generate(model, wanted, seeds=[0], steps=1, resolved=resolved, guidance=Guidance("gradient"))
+
+
+def test_betti_numbers_without_a_number_are_no_target(model: Model) -> None:
+    with pytest.raises(AnatomicaError, match="'wall' has no target"):
+        resolve_for(model, spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{betti: {{}}}}"))
 
 
 def test_constraints_compose(model: Model) -> None:

@@ -1,6 +1,7 @@
 """The update equation, the potentials and the solver, on toy denoisers and an untrained tiny model."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -24,11 +25,12 @@ from anatomica.substructures import parser
 from tiny_prior import TINY
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
+@pytest.fixture(scope="module", params=[1, 2], ids=["paper's field", "split field"])
+def model(request: pytest.FixtureRequest) -> Model:
+    config = replace(TINY.autoencoder, field=replace(TINY.autoencoder.field, split=request.param))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        autoencoder = Autoencoder(4, TINY.autoencoder)
+        autoencoder = Autoencoder(4, config)
         denoiser = EDM(UNet(3, 4, TINY.unet), TINY.edm)
     # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
     with torch.no_grad():

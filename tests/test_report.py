@@ -4,17 +4,20 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+import torch
 from PIL import Image
 from rich.console import Console
 
-from anatomica.feasibility import compare
+from anatomica.errors import AnatomicaError
+from anatomica.feasibility import Comparison, compare
 from anatomica.generation import generate, resolve_for
 from anatomica.models.zoo import load_model
-from anatomica.recipe import make_recipe, read_recipe
-from anatomica.report import population_table, report_table, write_report
+from anatomica.recipe import Arguments, changed_versions, make_recipe, read_recipe
+from anatomica.report import population_table, report_html, report_table, write_report
 from anatomica.solvers import Guidance
 from anatomica.spec_yaml import parse_spec
 from tiny_prior import save_tiny_model
@@ -58,7 +61,7 @@ def made(tmp_path_factory):
     resolved = resolve_for(model, SPEC)
     samples = generate(model, SPEC, seeds=SEEDS, steps=3, curves=True, guidance=Guidance(polish=0))
     comparisons = compare(model, resolved)
-    recipe = make_recipe(model, SPEC, resolved, {"samples": 3})
+    recipe = make_recipe(model, SPEC, resolved, Arguments(samples=3))
     write_report(out, samples, SPEC, resolved, recipe, comparisons)
     return out, samples, comparisons, resolved
 
@@ -135,3 +138,78 @@ def test_a_recipe_gives_back_the_placed_constraints_exactly(made) -> None:
         assert b.wanted.mass is not None
         assert a.wanted.mass.equal(b.wanted.mass)
         assert a.wanted.betti == b.wanted.betti
+    assert recipe.arguments == Arguments(samples=3)
+    assert changed_versions(recipe) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (("arguments", "batch"), None, "the argument 'batch' is missing"),
+        (("arguments", "solver"), "newton", "unknown solver 'newton'; allowed: gauss-newton, gradient"),
+        (("arguments", "samples"), "3", "samples: Input should be a valid integer, found '3'"),
+        (("arguments", "samples"), 0, "greater than or equal to 1, found 0"),
+        (("arguments", "colour"), "red", "colour: Extra inputs"),
+        (("model", "hash"), None, "'hash' is missing"),
+        (("torch",), None, "'torch' is missing"),
+        (("resolved", 0, "s"), [[1, 1]], "'wall' has numbers that do not fit 1 domains"),
+        (("resolved", 0, "t"), [[0.5, 0.5, float("nan")]], "do not fit"),
+        (("resolved", 0, "grid"), [900, 900, 900], "'wall' are not those of the spec"),
+        (("resolved", 1, "wanted", "mass"), [0.1, 0.2], "'middle' has numbers"),
+        (("resolved", 1, "reasons"), [], "'middle' has 1 domains but not as many reasons"),
+        (("spec", "anatomy"), "cardiac", "unknown tissue"),
+    ],
+)
+def test_a_recipe_that_was_changed_by_hand_is_refused(made, tmp_path, at, value, message) -> None:
+    """In one sentence; None stands for a value that was taken out."""
+    data = json.loads((made[0] / "report.json").read_text(encoding="utf-8"))
+    *way, last = at
+    place = data["recipe"]
+    for step in way:
+        place = place[step]
+    place[last] = value
+    if value is None:
+        del place[last]
+    (tmp_path / "report.json").write_text(json.dumps(data))
+    with pytest.raises(AnatomicaError, match=r"is not a report\.json") as refused:
+        read_recipe(tmp_path / "report.json")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def page_of(made, *, name: str | None = None, comparisons=()) -> str:
+    """report.html with another name for the first constraint, which is then also said to have no place."""
+    out, samples, _, resolved = made
+    recipe = json.loads((out / "report.json").read_text(encoding="utf-8"))["recipe"]
+    if name is not None:
+        first = samples[0]
+        samples = [replace(first, checks=(replace(first.checks[0], constraint=name),))]
+        d = resolved[0].domains
+        nowhere = replace(d, valid=torch.zeros_like(d.valid), reasons=(f"{name} does not occur",))
+        renamed = resolved[0].constraint.model_copy(update={"name": name})
+        resolved = [replace(resolved[0], constraint=renamed, domains=nowhere)]
+    return report_html(samples, resolved, recipe, comparisons)
+
+
+def test_names_from_elsewhere_are_text_not_markup(made) -> None:
+    name = "<span><script>alert(1)</script></span>"
+    note = Comparison(name, note="none")
+    page = page_of(made, name=name, comparisons=[*made[2], note])
+    assert "<script" not in page
+    text = Strict()
+    text.feed(page)
+    said = " ".join(text.text)
+    assert (
+        f"{name} could not be placed ({name} does not occur), so it was not asked for and is not met" in said
+    )
+    console = Console(width=140, record=True, file=io.StringIO())
+    brackets = replace(made[1][0], checks=(replace(made[1][0].checks[0], constraint="[/red]wall"),))
+    console.print(report_table([brackets]))
+    assert "[/red]wall" in console.export_text()
+
+
+def test_the_verdict_counts_compared_constraints_alone(made) -> None:
+    """The wall is outside; the box in the middle cannot be compared."""
+    assert "population: 1 of 1 compared constraints lie outside it" in page_of(made, comparisons=made[2])
+    inside = replace(made[2][0], distance=0.1)
+    assert "population: 0 of 1 compared" in page_of(made, comparisons=[inside, made[2][1]])

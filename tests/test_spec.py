@@ -46,8 +46,10 @@ def test_the_papers_numbers() -> None:
         c = task(name).constraints[0]
         assert (c.target.betti.b0, c.target.betti.b1, c.target.betti.b2) == prior
         assert (c.weights.topological, c.temperature) == (weight, 4)
-    sizes = [task(f"multiscale-vessel-{size}").constraints[0].domain.extent for size in ("small", "large")]
-    assert sizes == [(4, 4, 32), (16, 16, 32)]
+    grids = [task(f"multiscale-vessel-{size}").constraints[0].domain.grid for size in ("small", "large")]
+    assert grids == [(4, 4, 32), (16, 16, 32)]
+    thick = task("multiscale-aorta-large").constraints[0].domain.grid
+    assert thick == (16, 16, 16), "a thick slab is sampled across its thickness"
 
 
 def test_schema_describes_specs() -> None:

@@ -110,14 +110,21 @@ def test_training_on_from_a_start(tmp_path):
 
 def test_a_field_of_other_sizes_begins_anew(tmp_path):
     first = fit(tmp_path / "first", 1)
-    sizes = dataclasses.replace(TINY.autoencoder.field, split=1)
+    sizes = dataclasses.replace(TINY.autoencoder.field, split=2)
     config = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, field=sizes))
     maps, run = ellipsoids(8), tmp_path / "run"
     second = train_autoencoder(
         maps, run, "coronary", config, Budget(steps=1), QUIET, start=first, same_latents=True
     )
-    assert second.field.from_features.weight.shape[0] * 8 == first.field.from_features.weight.shape[0]
+    assert second.field.from_features.weight.shape[0] == 8 * first.field.from_features.weight.shape[0]
     assert torch.equal(first.encode(maps).mean, second.encode(maps).mean)
+
+
+def test_a_start_of_other_sizes_is_refused(tmp_path):
+    first, maps = fit(tmp_path / "first", 1), ellipsoids(2)
+    wide = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, channels=(8, 24)))
+    with pytest.raises(AnatomicaError, match="start's encoder does not fit"):
+        train_autoencoder(maps, tmp_path / "a", "coronary", wide, Budget(steps=1), QUIET, start=first)
 
 
 def test_a_denoiser_trains_on(tmp_path):

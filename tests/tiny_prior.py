@@ -18,7 +18,7 @@ TINY = dataclasses.replace(
     PRESETS["small"],
     name="small",
     autoencoder=AutoencoderConfig(
-        n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, hidden=32, split=2)
+        n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, hidden=32)
     ),
     unet=UNetConfig(channels=(8, 16), res_blocks=1, attention_at=(2,)),
     train_autoencoder=dataclasses.replace(

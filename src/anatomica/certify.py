@@ -13,6 +13,9 @@ from anatomica.moments import normalise
 from anatomica.potentials import betti_of
 from anatomica.resolve import Resolved
 
+DOMAINS = "domains"
+"""The quantity of the one check of a constraint that has no place at all; no sample can meet it."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -45,9 +48,14 @@ class Check:
 
 
 def certify(measured: Measurement, resolved: Sequence[Resolved]) -> tuple[Check, ...]:
-    """Compare a measured label map with the resolved targets, domain by domain; invalid domains have none."""
+    """Compare a measured label map with the resolved targets, domain by domain.
+
+    Invalid domains have no checks; a constraint with no valid one was never asked for, and is not met.
+    """
     checks: list[Check] = []
     for m, r in zip(measured.measured, resolved, strict=True):
+        if not bool(r.domains.valid.any()):
+            checks.append(_unplaced(r))
         for k in range(r.domains.count):
             if bool(r.domains.valid[k]):
                 checks += _checks(m, r, k, measured.frame)
@@ -62,6 +70,32 @@ def not_placed(resolved: Sequence[Resolved]) -> list[dict]:
         for k in range(r.domains.count)
         if not bool(r.domains.valid[k])
     ]
+
+
+def sentences_not_placed(resolved: Sequence[Resolved]) -> list[str]:
+    """What has no place and why, as a sentence a constraint, or a domain of one that has others."""
+    lines = []
+    for r in resolved:
+        name, reasons, valid = r.constraint.name, r.domains.reasons, r.domains.valid.tolist()
+        if not any(valid):
+            lines.append(f"{name} could not be placed ({_why(r)}), so it was not asked for and is not met")
+            continue
+        lines += [
+            f"{name} {k + 1} could not be placed ({reasons[k]}), so it was not asked for"
+            for k, there in enumerate(valid)
+            if not there
+        ]
+    return lines
+
+
+def _why(r: Resolved) -> str:
+    return "; ".join(dict.fromkeys(r.domains.reasons))
+
+
+def _unplaced(r: Resolved) -> Check:
+    """One row for the constraint as a whole."""
+    count, note = r.domains.count, f"not placed: {_why(r)}"
+    return Check(r.constraint.name, 0, 1, DOMAINS, "", count, 0, count, 0, "", False, note)
 
 
 def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
@@ -102,6 +136,11 @@ def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
 
 def all_met(checks: Sequence[Check]) -> bool:
     return all(c.met for c in checks)
+
+
+def worth_another(checks: Sequence[Check]) -> bool:
+    """Whether another candidate could do better: something failed, and not for want of a place."""
+    return any(not c.met and c.quantity != DOMAINS for c in checks)
 
 
 def badness(checks: Sequence[Check]) -> tuple[int, float]:

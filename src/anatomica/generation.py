@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from anatomica.certify import Check, all_met, badness, certify
+from anatomica.certify import Check, all_met, badness, certify, worth_another
 from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
@@ -108,6 +108,8 @@ def generate_each(
         )
     if resolved is None:
         resolved = () if spec is None else resolve_for(model, spec, reference)
+    if guidance.solver == "gradient":
+        _refuse_spread_alone(resolved)
     n = resolution or model.n
     config = replace(
         model.sampling, steps=steps or model.sampling.steps, method=method or model.sampling.method
@@ -118,7 +120,7 @@ def generate_each(
         best: dict[int, Sample] = {}
         try:
             for turn in range(max(1, until_met)):
-                open_seeds = [s for s in chosen if s not in best or not best[s].met]
+                open_seeds = [s for s in chosen if s not in best or worth_another(best[s].checks)]
                 if not open_seeds:
                     break
                 began = time.perf_counter()
@@ -197,8 +199,18 @@ def resolve_for(model: Model, spec: Spec, reference: LabelMap | None = None) -> 
 
 
 def _has_target(r: Resolved) -> bool:
-    w = r.wanted
-    return any(x is not None for x in (w.mass, w.centroid, w.shape, w.betti))
+    return r.wanted.any_moment or r.wanted.betti is not None
+
+
+def _refuse_spread_alone(resolved: Sequence[Resolved]) -> None:
+    """The paper's update does not see the spread: a constraint on nothing else would have no slope."""
+    for r in resolved:
+        w = r.wanted
+        if all(x is None for x in (w.mass, w.centroid, w.shape, w.betti)):
+            raise AnatomicaError(
+                f"constraint {r.constraint.name!r} asks for a spread alone, which the gradient solver does "
+                "not see; use --solver gauss-newton"
+            )
 
 
 def certificate(label_map: LabelMap, spec: Spec | None, resolved: Sequence[Resolved]) -> tuple[Check, ...]:

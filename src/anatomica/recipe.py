@@ -10,56 +10,132 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from anatomica import __version__
 from anatomica.domains.domain import Domains
 from anatomica.errors import AnatomicaError
+from anatomica.generation import Decoder
+from anatomica.labels import anatomy
 from anatomica.models.zoo import Model
-from anatomica.resolve import QUANTITIES, Resolved, Wanted
-from anatomica.spec import Spec
+from anatomica.resolve import QUANTITIES, Resolved, Wanted, asked_betti, selection
+from anatomica.solvers import Solver
+from anatomica.spec import Constraint, Spec
+
+Positive = Annotated[int, Field(ge=1)]
+ROWS = {"mass": (), "centroid": (3,), "shape": (3, 3), "spread": ()}
+"""The size of one domain's target."""
+
+
+class Arguments(BaseModel):
+    """What a run was told beside its spec and its model, as on the command line."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    like: str | None = None
+    like_phantom: Annotated[int, Field(ge=0)] | None = None
+    labels: str | None = None
+    samples: Positive = 8
+    seed: Annotated[int, Field(ge=0)] = 0
+    until_met: Positive = 1
+    solver: Solver = "gauss-newton"
+    decoder: Decoder = "field"
+    steps: Positive | None = None
+    method: Literal["euler", "multistep", "stochastic"] | None = None
+    resolution: Annotated[int, Field(ge=8, le=512)] | None = None
+    batch: Positive = 8
+
+
+def check_arguments(**given: Any) -> Arguments:
+    """The arguments of a run; a value that is not allowed is an error in one sentence."""
+    try:
+        return Arguments(**given)
+    except ValidationError as error:
+        raise AnatomicaError(_sentence(error)) from None
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What a report.json says about how it was made."""
+    """What a report.json says about how it was made; `versions` are those of anatomica and torch."""
 
     anatomy: str
     model_hash: str
     spec: Spec | None
     resolved: tuple[Resolved, ...]
-    arguments: dict[str, Any]
+    arguments: Arguments
+    versions: dict[str, str]
 
 
 def make_recipe(
-    model: Model, spec: Spec | None, resolved: Sequence[Resolved], arguments: dict[str, Any]
+    model: Model, spec: Spec | None, resolved: Sequence[Resolved], arguments: Arguments
 ) -> dict[str, Any]:
     """The recipe of a run: versions, model, spec, placed domains and targets, and the command's arguments."""
     return {
-        "anatomica": __version__,
-        "torch": torch.__version__,
+        **_versions(),
         "python": platform.python_version(),
         "model": {"anatomy": model.anatomy, "hash": model.hash},
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
         "resolved": [_to_dict(r) for r in resolved],
-        "arguments": arguments,
+        "arguments": arguments.model_dump(),
     }
 
 
 def read_recipe(path: Path) -> Recipe:
-    """The recipe in a report.json of `anatomica generate`."""
+    """The recipe in a report.json of `anatomica generate`, checked: it may be someone else's."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))["recipe"]
         spec = None if data["spec"] is None else Spec.model_validate(data["spec"])
+        kind = anatomy(data["model"]["anatomy"])
+        if spec is not None and spec.anatomy != kind.name:
+            raise ValueError(f"the spec is about {spec.anatomy} anatomy, the model is {kind.name}")
         constraints = [] if spec is None else spec.constraints
-        resolved = tuple(_from_dict(c, row) for c, row in zip(constraints, data["resolved"], strict=True))
-        about = data["model"]
-        return Recipe(about["anatomy"], about["hash"], spec, resolved, dict(data["arguments"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AnatomicaError(f"{path} is not a report.json of anatomica generate ({error})") from None
+        resolved = tuple(
+            _from_dict(c, selection(kind.table, c.structure), row)
+            for c, row in zip(constraints, data["resolved"], strict=True)
+        )
+        versions = {name: str(data[name]) for name in _versions()}
+        return Recipe(kind.name, data["model"]["hash"], spec, resolved, _arguments(data), versions)
+    except ValidationError as error:
+        reason = _sentence(error)
+    except KeyError as error:
+        reason = f"{error} is missing"
+    except (OSError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        reason = str(error)
+    raise AnatomicaError(f"{path} is not a report.json of anatomica generate ({reason})")
+
+
+def changed_versions(made: Recipe) -> list[str]:
+    """What is not as it was when the recipe was made, so that label maps may differ."""
+    now = _versions()
+    return [f"{name} {then}, now {now[name]}" for name, then in made.versions.items() if then != now[name]]
+
+
+def _versions() -> dict[str, str]:
+    return {"anatomica": __version__, "torch": str(torch.__version__)}
+
+
+def _arguments(data: dict[str, Any]) -> Arguments:
+    """The arguments of a recipe, none left to a default that another version may have had."""
+    given = data["arguments"]
+    missing = [name for name in Arguments.model_fields if name not in given]
+    if missing:
+        raise ValueError(f"the argument {missing[0]!r} is missing")
+    return Arguments.model_validate(given)
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem: which value, what is wrong with it, what is allowed."""
+    problem = error.errors()[0]
+    name, value = ".".join(map(str, problem["loc"])), problem["input"]
+    if problem["type"] == "literal_error":
+        allowed = problem.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
+        return f"unknown {name} {value!r}; allowed: {allowed}"
+    found = "" if isinstance(value, dict | list) else f", found {value!r}"
+    return f"{name}: {problem['msg']}{found}"
 
 
 def _to_dict(r: Resolved) -> dict[str, Any]:
@@ -76,20 +152,27 @@ def _to_dict(r: Resolved) -> dict[str, Any]:
     }
 
 
-def _from_dict(constraint, row: dict[str, Any]) -> Resolved:
-    def double(values: Any) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64)
+def _from_dict(constraint: Constraint, channels: tuple[int, ...], row: dict[str, Any]) -> Resolved:
+    name, count = constraint.name, len(row["valid"])
+    if tuple(row["selection"]) != channels or tuple(row["grid"]) != constraint.domain.grid:
+        raise ValueError(f"the tissues or the grid of {name!r} are not those of the spec")
+    if len(row["reasons"]) != count or not all(isinstance(x, str) for x in row["reasons"]):
+        raise ValueError(f"{name!r} has {count} domains but not as many reasons")
 
-    a, e, g = row["grid"]
-    wanted = {key: double(row["wanted"][key]) if key in row["wanted"] else None for key in QUANTITIES}
+    def double(values: Any, *shape: int) -> Tensor:
+        x = torch.tensor(values, dtype=torch.float64)
+        if x.shape != (count, *shape) or not bool(x.isfinite().all()):
+            raise ValueError(f"{name!r} has numbers that do not fit {count} domains")
+        return x
+
+    given = row["wanted"]
+    wanted = {key: double(given[key], *ROWS[key]) if key in given else None for key in QUANTITIES}
     domains = Domains(
-        double(row["R"]),
-        double(row["s"]),
-        double(row["t"]),
-        (a, e, g),
+        double(row["R"], 3, 3),
+        double(row["s"], 3),
+        double(row["t"], 3),
+        constraint.domain.grid,
         torch.tensor(row["valid"], dtype=torch.bool),
         tuple(row["reasons"]),
     )
-    return Resolved(
-        constraint, tuple(row["selection"]), domains, Wanted(**wanted, betti=constraint.target.betti)
-    )
+    return Resolved(constraint, channels, domains, Wanted(**wanted, betti=asked_betti(constraint.target)))

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
-from anatomica.certify import Check, not_placed
+from anatomica.certify import Check, not_placed, sentences_not_placed
 from anatomica.charts import curves_svg, diagrams_svg
 from anatomica.feasibility import Comparison
 from anatomica.figures import as_png, contact_picture, draw, sample_picture
@@ -40,10 +41,10 @@ def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
             new = n == 0 or _where(c) != _where(sample.checks[n - 1])
             table.add_row(
                 "" if n else str(sample.seed),
-                _where(c) if new else "",
+                escape(_where(c)) if new else "",
                 c.quantity,
                 _brief(c.requested, c),
-                c.note or _brief(c.achieved, c),
+                escape(c.note) or _brief(c.achieved, c),
                 f"{c.error:.3g} / {c.tolerance:g} {c.error_unit}".rstrip(),
                 "[green]yes[/]" if c.met else "[red]no[/]",
                 end_section=n == len(sample.checks) - 1,
@@ -75,7 +76,7 @@ def population_table(comparisons: Sequence[Comparison]) -> Table:
     for name in ("constraint", "quantity", "requested", "training 5 to 95 %", "nearest feasible", "distance"):
         table.add_column(name, justify="left" if name in ("constraint", "quantity") else "right")
     for row in _population_rows(c for c in comparisons if c.outside):
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     table.caption = "distance: Mahalanobis, all of a constraint's quantities together (95 % of patients)"
     return table
 
@@ -171,6 +172,10 @@ def report_dict(
     }
 
 
+class Html(str):
+    """Text that is markup already; a table escapes every other."""
+
+
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}
 table{border-collapse:collapse;font-size:13px}
 td,th{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right}
@@ -195,9 +200,8 @@ def report_html(
     else:
         lead = f"{count} samples."
     body = [f"<h1>{title}</h1><p>{lead}</p>", _population_html(comparisons)]
-    if missing := not_placed(resolved):
-        lines = (f"{x['constraint']} {x['domain'] + 1}: {x['reason']}" for x in missing)
-        body.append(f"<p>Not placed, so not asked for: {html.escape('; '.join(lines))}.</p>")
+    if missing := sentences_not_placed(resolved):
+        body.append(f"<p>{html.escape('; '.join(missing))}.</p>")
     if spec:
         head = ("sample", "constraint", "quantity", "requested", "achieved", "error", "tolerance", "")
         rows = [[*_cells(s.seed, c), _met(c.met)] for s in samples for c in s.checks]
@@ -224,11 +228,12 @@ def _population_html(comparisons: Sequence[Comparison]) -> str:
         for c in comparisons
         if c.note
     )
-    rows = list(_population_rows(c for c in comparisons if not c.note))
+    compared = [c for c in comparisons if not c.note]
+    rows = list(_population_rows(compared))
     if not rows:
         return notes
-    far = sum(c.outside for c in comparisons)
-    verdict = f"{far} of {len(comparisons)} constraints ask for more than it has" if far else "all within it"
+    far = sum(c.outside for c in compared)
+    verdict = f"{far} of {len(compared)} compared constraints lie outside it"
     head = (
         "constraint",
         "quantity",
@@ -243,14 +248,14 @@ def _population_html(comparisons: Sequence[Comparison]) -> str:
 def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     titles = "".join(f"<th>{x}</th>" for x in head)
     lines = (
-        "<tr>" + "".join(f"<td>{x if x.startswith('<span') else html.escape(x)}</td>" for x in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{x if isinstance(x, Html) else html.escape(x)}</td>" for x in row) + "</tr>"
         for row in rows
     )
     return f"<table><tr>{titles}</tr>{''.join(lines)}</table>"
 
 
-def _met(met: bool) -> str:
-    return f"<span class={'yes' if met else 'no'}>{'met' if met else 'not met'}</span>"
+def _met(met: bool) -> Html:
+    return Html(f"<span class={'yes' if met else 'no'}>{'met' if met else 'not met'}</span>")
 
 
 def _image(caption: str, png: bytes) -> str:

@@ -96,7 +96,7 @@ def _resolve_one(c: spec.Constraint, frame: Frame, S: StructureMap | None) -> Re
     measured = None
     if S is not None:
         structure = S(c.structure)
-        if not (structure > 0).any():
+        if _taken_from_reference(c) and not (structure > 0).any():
             reason = f"{' + '.join(c.structure)} does not occur"
             domains = Domains(
                 domains.R,
@@ -110,6 +110,18 @@ def _resolve_one(c: spec.Constraint, frame: Frame, S: StructureMap | None) -> Re
     return Resolved(
         c, selection(frame.anatomy.table, c.structure), domains, _wanted(c, frame, domains.count, measured)
     )
+
+
+def _taken_from_reference(c: spec.Constraint) -> bool:
+    """Whether the domain or a target comes from the reference, which must have the structure then."""
+    target = c.target
+    given = {
+        "mass": (target.volume_ml, target.mass),
+        "centroid": (target.centroid_mm, target.centroid),
+        "shape": (target.shape, target.axes_mm),
+        "spread": (target.spread_mm,),
+    }
+    return needs_reference(c.domain) or any(all(x is None for x in given[name]) for name in c.match)
 
 
 def measure_in(structure: Float[Tensor, "h w d"], domains: Domains) -> Moments:
@@ -152,7 +164,12 @@ def _wanted(c: spec.Constraint, frame: Frame, k: int, measured: Moments | None) 
         spread = rows(target.spread_mm, 1)[:, 0] / frame.edge_mm
     elif measured is not None and "spread" in c.match:
         spread = measured.size.sqrt()
-    return Wanted(mass, centroid, shape, spread, target.betti)
+    return Wanted(mass, centroid, shape, spread, asked_betti(target))
+
+
+def asked_betti(target: spec.Target) -> spec.BettiPrior | None:
+    """The wanted Betti numbers; a prior without a number (`betti: {}`) asks for nothing."""
+    return None if target.betti == spec.BettiPrior() else target.betti
 
 
 def _ellipsoid_shape(axes: spec.Vector, rotation_deg: spec.Vector) -> Float[Tensor, "3 3"]:

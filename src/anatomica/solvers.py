@@ -34,8 +34,7 @@ class Guidance:
         """The model's denoiser, guided."""
         if self.solver == "gauss-newton":
             return corrected(model.denoiser, gauss_newton(model, resolved, self.newton))
-        union = "max" if self.variant == "V" else self.newton.union
-        parse = parser(model, resolved, self.variant, union)
+        parse = parser(model, resolved, self.variant, "max")
         return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
 
     def finish(self, model: Model, resolved: Sequence[Resolved], z: Tensor, n: int) -> Tensor:

@@ -28,7 +28,7 @@ from anatomica.models.presets import Preset, TrainingConfig, to_dict
 from anatomica.models.unet import UNet
 from anatomica.training.augment import augment
 from anatomica.training.budget import Budget, learning_rate
-from anatomica.training.checkpoint import EMA, Progress, load_checkpoint, save_checkpoint
+from anatomica.training.checkpoint import EMA, Progress, load_checkpoint, load_into, save_checkpoint
 from anatomica.training.crops import tissue_crop
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import cached_latents
@@ -80,10 +80,10 @@ def train_autoencoder(
     _check_data(labels, config, classes)
     model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
     if start is not None:
-        model.encoder.load_state_dict(start.encoder.state_dict())
-        model.conv_decoder.load_state_dict(start.conv_decoder.state_dict())
+        load_into(model.encoder, start.encoder.state_dict(), "the start's encoder")
+        load_into(model.conv_decoder, start.conv_decoder.state_dict(), "the start's decoder")
         if start.config.field == config.autoencoder.field:
-            model.field.load_state_dict(start.field.state_dict())
+            load_into(model.field, start.field.state_dict(), "the start's field")
     model.encoder.requires_grad_(not same_latents)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
@@ -150,7 +150,7 @@ def train_denoiser(
     c, n = config.autoencoder.latent_channels, config.autoencoder.latent_n
     model = fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
     if start is not None:
-        model.load_state_dict(start.state_dict())
+        load_into(model, start.state_dict(), "the start's denoiser")
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)

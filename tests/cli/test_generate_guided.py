@@ -1,11 +1,13 @@
 """`anatomica generate` under constraints, on an untrained model: options, recipes, refusals, Ctrl-C."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import nibabel as nib
@@ -14,7 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from anatomica.cli import app, main
+from anatomica.cli.generate import keep_each
 from anatomica.data.phantoms import phantom
+from anatomica.models.zoo import load_model
 from anatomica.nifti import save
 from tiny_prior import save_tiny_model
 
@@ -116,10 +120,31 @@ def test_betti_task_needs_no_patient(model: str, tmp_path: Path) -> None:
         ("--task calcium-count --spec x.yaml", "not both"),
         ("--like-phantom 1", "add --task or --spec"),
         ("--recipe nothing.json", "is not a report.json"),
+        ("--task calcium-count --device cdua", "--device 'cdua' cannot be used"),
+        ("--task calcium-count --device cuda:99", "this machine has: cpu"),
     ],
 )
 def test_mistakes_are_one_sentence(model, tmp_path, monkeypatch, capsys, options, message) -> None:
     assert message in refusal(monkeypatch, capsys, options, "--model", model, "--out", str(tmp_path))
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_out_is_checked_before_anything_is_sampled(model, tmp_path, monkeypatch, capsys, below) -> None:
+    monkeypatch.setattr("anatomica.generation.sample", lambda *_, **__: pytest.fail("was sampled"))
+    (tmp_path / "file").write_text("not a folder")
+    out = str(tmp_path / "file" / below)
+    said = refusal(monkeypatch, capsys, "--task calcium-count", "--model", model, "--out", out)
+    assert f"--out {out!r} is not a folder that can be written to" in said
+
+
+def test_a_full_disk_is_one_sentence(model, tmp_path, monkeypatch, capsys) -> None:
+    def full(*_) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "x.nii.gz")
+
+    monkeypatch.setattr("anatomica.nifti.write_atomic", full)
+    options = "--samples 1 --steps 1"
+    said = refusal(monkeypatch, capsys, options, "--model", model, "--out", str(tmp_path))
+    assert "error: x.nii.gz: No space left on device" in said
 
 
 def refusal(monkeypatch, capsys, options: str, *arguments: str) -> str:
@@ -140,6 +165,105 @@ def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, caps
     other.write_text(json.dumps(report))
     arguments = "--model", model, "--recipe", str(other), "--out", str(tmp_path / "b")
     assert "would differ" in refusal(monkeypatch, capsys, "", *arguments)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--samples 8", "-s 8", "--seed 3", "--steps 2", "--task calcium-count", "--resolution 32", "--batch 8"],
+)
+def test_a_recipe_decides_everything_else(model, tmp_path, monkeypatch, capsys, option) -> None:
+    """Also where the option says what is the default anyway."""
+    arguments = "--model", model, "--recipe", "report.json", "--out", str(tmp_path)
+    said = refusal(monkeypatch, capsys, option, *arguments)
+    assert f"{option.replace('-s ', '--samples ').split()[0]} is decided by the recipe" in said
+
+
+def test_a_recipe_of_another_version_is_made_with_a_warning(model: str, tmp_path: Path) -> None:
+    report, _ = generate(tmp_path / "a", "--samples 1 --steps 1", "--model", model)
+    again = "--model", model, "--device", "cpu", "--recipe", str(tmp_path / "a" / "report.json")
+    assert "warning" not in generate(tmp_path / "b", "", *again)[1]
+    report["recipe"]["torch"] = "1.0.0"
+    (tmp_path / "a" / "report.json").write_text(json.dumps(report))
+    said = " ".join(generate(tmp_path / "c", "", *again)[1].split())
+    assert "was made with torch 1.0.0, now" in said
+    assert "label maps may differ" in said
+
+
+def test_what_could_not_be_placed_is_said_and_not_met(model: str, tmp_path: Path) -> None:
+    """A patient without calcium; the recipe of it says the same."""
+    label_map = phantom("coronary", 3, 32).label_map
+    array = np.where(label_map.array == label_map.table.id_of("Ca"), 0, label_map.array)
+    save(replace(label_map, array=array), tmp_path / "patient.nii.gz")
+    any_wall = spec_file(tmp_path, "mass: 1.0", "tolerance: {mass_percent: 100}\n  match: []")
+    grid = "domain: {family: global, grid: [8, 8, 8]}"
+    with Path(any_wall).open("a") as file:
+        file.write(f"- {{name: calcium, structure: [Ca], {grid}}}\n")
+    options = "--samples 1 --steps 1"
+    like = "--like", str(tmp_path / "patient.nii.gz")
+    first = generate(tmp_path / "a", options, "--model", model, "--spec", any_wall, *like)
+    recipe = str(tmp_path / "a" / "report.json")
+    second = generate(tmp_path / "b", "", "--model", model, "--recipe", recipe)
+    for report, said in (first, second):
+        assert report["met"] == 0
+        assert report["samples"][0]["met"] is False
+        assert "0 of 1 meet every constraint" in said
+        assert "calcium could not be placed (Ca does not occur), so it was not asked for" in said
+    assert "calcium could not be placed" in (tmp_path / "a" / "report.html").read_text()
+
+
+def stop_when(samples: list[int], failing: list[int], batch: int) -> tuple[list[int], bool, list[int]]:
+    """(listed, stopped, on disk) where Ctrl-C comes while these are saved, once for each mention."""
+    made: list[int] = []
+    disk: list[int] = []
+
+    def keep(sample: int) -> None:
+        if sample in failing:
+            failing.remove(sample)
+            raise KeyboardInterrupt
+        disk.append(sample)
+
+    return made, keep_each(samples, keep, made, batch), disk  # type: ignore[arg-type]
+
+
+def test_ctrl_c_while_saving_keeps_the_rest_of_the_batch() -> None:
+    assert stop_when([1, 2, 3, 4], [], 2) == ([1, 2, 3, 4], False, [1, 2, 3, 4])
+    assert stop_when([1, 2, 3, 4, 5, 6, 7], [4], 3) == ([1, 2, 3, 4, 5, 6], True, [1, 2, 3, 4, 5, 6])
+    # A second one is meant.
+    assert stop_when([1, 2, 3, 4, 5, 6], [1, 2], 3) == ([1], True, [1])
+    assert stop_when([1, 2, 3], [2, 2], 3) == ([1], True, [1])
+
+
+def test_ctrl_c_does_not_report_files_of_an_earlier_run(model, tmp_path, monkeypatch) -> None:
+    """Seed 0 is there from before; this run is stopped twice while it saves its own."""
+    generate(tmp_path, "--samples 1 --steps 1", "--model", model)
+    (tmp_path / "report.json").unlink()
+
+    def interrupted(*_) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("anatomica.nifti.save", interrupted)
+    command = ["generate", "--model", model, "--samples", "1", "--steps", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 130
+    assert "Stopped: 0 of 1 samples" in result.output
+    assert not (tmp_path / "report.json").exists()
+
+
+def test_the_demo_says_the_command_that_makes_the_same(tmp_path, monkeypatch) -> None:
+    runs = []
+    # Phantoms start at 32^3; nothing is sampled.
+    prior = replace(load_model(save_tiny_model(tmp_path / "model", "cardiac")), n=32)
+    monkeypatch.setattr("anatomica.models.zoo.load_model", lambda *_: prior)
+    monkeypatch.setattr("anatomica.cli.generate.run", lambda *given: runs.append(given[2:]))
+    said = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo"), "--samples", "9"]).output
+    command = next(line for line in said.splitlines() if line.startswith("anatomica generate"))
+    result = CliRunner().invoke(app, command.split()[1:])
+    assert result.exit_code == 0, result.output
+    (first, _, spec, placed), (second, _, spec_again, placed_again) = runs
+    assert first == second
+    assert spec == spec_again
+    assert placed[0].domains.t.equal(placed_again[0].domains.t)
+    assert placed[0].wanted.mass.equal(placed_again[0].wanted.mass)
 
 
 def test_ctrl_c_leaves_finished_samples_and_a_valid_report(model: str, tmp_path: Path) -> None:

@@ -75,6 +75,27 @@ def test_other_sources(tmp_path):
     assert [len(open_cache(tmp_path / str(i)).cases) for i in (1, 2, 3)] == [1, 3, 1]
 
 
+def test_a_cache_is_not_written_over_data(tmp_path):
+    study = tmp_path / "study"
+    heart = trees.balls("cardiac", trees.HEART)
+    trees.write(study / "cases" / "a.nii.gz", heart.array, heart.affine)
+    (study / "cases" / "report.txt").write_text("mine")
+    before = trees.tree_bytes(study)
+    base = ("generic", "-a", "cardiac", "-n", 16, "-j", 1)
+    for root, out, match in (
+        (study / "cases", study, "--root .* lies inside --out .*written over the data"),
+        (study, study, "lies inside"),
+        (study, study / "cases", "--out .* lies inside --root"),
+    ):
+        with pytest.raises(AnatomicaError, match=match):
+            run(*base, "--root", root, "--out", out)
+    with pytest.raises(AnatomicaError, match="neither empty nor a cache"):
+        run("phantoms", "-a", "coronary", "--count", 1, "-n", 32, "--out", study)
+    with pytest.raises(AnatomicaError, match="neither empty nor a cache"):
+        run("phantoms", "-a", "coronary", "--count", 1, "-n", 32, "--out", study / "cases" / "report.txt")
+    assert trees.tree_bytes(study) == before
+
+
 def test_mistakes_are_said(tmp_path):
     with pytest.raises(AnatomicaError, match="no such folder"):
         run("verse", "--root", tmp_path / "none", "--out", tmp_path / "out")

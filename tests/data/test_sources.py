@@ -129,7 +129,7 @@ def test_ctspine1k(tmp_path):
 def test_disrupt_cad(tmp_path):
     root = trees.pullbacks(tmp_path / "data")
     cache = prepare(
-        disrupt_cad.items(root, CORONARY), Job(tmp_path / "out", "coronary", 128, "disrupt-cad", Rules())
+        disrupt_cad.items(root, CORONARY), Job(tmp_path / "out", "coronary", 32, "disrupt-cad", Rules())
     )
     assert [c.id for c in cache.cases] == [
         "P000_pre_crop0",
@@ -139,30 +139,53 @@ def test_disrupt_cad(tmp_path):
     ]
     assert {c.patient for c in cache.cases} == {"P000", "P001"}
     arrays = [cache.load(c).array for c in cache.cases]
-    assert all(a.shape == (128, 128, 128) for a in arrays)
     assert not np.array_equal(arrays[0], arrays[1])
-    source = nifti.load(root / "P000" / "pre.nii.gz", CORONARY)
-    start = disrupt_cad.window_starts("P000_pre", 140, 3)[0]
-    cube = cache.load(cache.cases[0])
-    np.testing.assert_allclose(cube.spacing_mm, (10 / 128, 10 / 128, 0.15))
-    np.testing.assert_allclose(cube.affine[2, 3], start * 0.15)
-    window = source.array[:, :, start : start + 128]
-    # Frames are kept one by one: the deposit's interruptions lie in the same frames as in the source.
-    np.testing.assert_array_equal((cube.array == 2).any((0, 1)), (window == 2).any((0, 1)))
     reasons = [e.reason for e in cache.excluded]
-    assert sum("100 frames hold 0 different windows" in r for r in reasons) == 3
-    assert sum("128 frames hold 1 different windows" in r for r in reasons) == 2
+    assert sum("60 frames hold 0 different windows of 86 (12.8 mm)" in r for r in reasons) == 3
+    assert sum("86 frames hold 1 different windows of 86" in r for r in reasons) == 2
     assert sum("not a readable NIfTI" in r for r in reasons) == 3
 
 
+@pytest.mark.parametrize("frame_mm", [0.1, 0.15, 0.2])
+def test_a_pullback_keeps_its_size_in_mm(tmp_path, frame_mm):
+    """Training and generation take every coronary case for a cube of 12.8 mm, so it must be one."""
+    root = trees.pullbacks(tmp_path / "data", (140,), frame_mm)
+    items = disrupt_cad.items(root, CORONARY, crops=1)
+    cache = prepare(items, Job(tmp_path / "out", "coronary", 64, "disrupt-cad", Rules()))
+    cube = cache.load(cache.cases[0])
+    np.testing.assert_allclose(cube.spacing_mm, CORONARY.edge_mm / 64)
+    source = nifti.load(root / "P000" / "pre.nii.gz", CORONARY)
+    area_mm2 = source.mask("Lu")[:, :, 0].sum() * 0.2**2
+    assert cube.volume_ml("Lu") == pytest.approx(area_mm2 * CORONARY.edge_mm / 1000, rel=0.02)
+
+
+def test_frames_of_a_tenth_of_a_millimetre_are_kept_one_by_one(tmp_path):
+    root = trees.pullbacks(tmp_path / "data", (140,), frame_mm=0.1)
+    items = disrupt_cad.items(root, CORONARY, crops=1)
+    cache = prepare(items, Job(tmp_path / "out", "coronary", 128, "disrupt-cad", Rules()))
+    start = disrupt_cad.window_starts("P000_pre", 140, 128, 1)[0]
+    cube = cache.load(cache.cases[0])
+    assert cube.affine[2, 3] == pytest.approx(start * 0.1)
+    window = nifti.load(root / "P000" / "pre.nii.gz", CORONARY).array[:, :, start : start + 128]
+    # The deposit's interruptions lie in the same frames as in the source.
+    np.testing.assert_array_equal((cube.array == 2).any((0, 1)), (window == 2).any((0, 1)))
+
+
+def test_a_pullback_without_millimetres_is_left_out(tmp_path):
+    root = trees.pullbacks(tmp_path / "data", (140,), frame_mm=1.0)
+    items = disrupt_cad.items(root, CORONARY, crops=1)[:1]
+    cache = prepare(items, Job(tmp_path / "out", "coronary", 32, "disrupt-cad", NO_RULES))
+    assert "voxels of 0.2 x 0.2 x 1 mm are no optical coherence tomography" in cache.excluded[0].reason
+
+
 def test_windows_are_random_and_repeatable():
-    starts = disrupt_cad.window_starts("P7", 400, 50)
-    assert starts == disrupt_cad.window_starts("P7", 400, 50)
-    assert starts[:3] == disrupt_cad.window_starts("P7", 400, 3)
+    starts = disrupt_cad.window_starts("P7", 400, 128, 50)
+    assert starts == disrupt_cad.window_starts("P7", 400, 128, 50)
+    assert starts[:3] == disrupt_cad.window_starts("P7", 400, 128, 3)
     assert len(set(starts)) == 50
     assert min(starts) >= 0
     assert max(starts) <= 272
-    assert starts != disrupt_cad.window_starts("P8", 400, 50)
+    assert starts != disrupt_cad.window_starts("P8", 400, 128, 50)
 
 
 def test_generic_with_a_mapping_and_patients(tmp_path):
@@ -230,6 +253,40 @@ def test_a_cache_of_other_settings_is_not_overwritten(tmp_path):
     prepare(items, Job(tmp_path / "out", "spinal", 32, "verse", Rules()))
     with pytest.raises(AnatomicaError, match="made with n=32"):
         prepare(items, Job(tmp_path / "out", "spinal", 64, "verse", Rules()))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"editor.tabSize": 4}'])
+def test_a_folder_with_settings_of_something_else_is_left_alone(tmp_path, content):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "settings.json").write_text(content)
+    before = trees.tree_bytes(tmp_path / "out")
+    items = spines.verse_items(trees.verse(tmp_path / "data"), SPINAL)[:1]
+    with pytest.raises(AnatomicaError, match=r"does not hold the settings of a cache"):
+        prepare(items, Job(tmp_path / "out", "spinal", 32, "verse", Rules()))
+    assert trees.tree_bytes(tmp_path / "out") == before
+
+
+def test_only_files_of_the_cache_are_ever_deleted(tmp_path):
+    """A source that vanished takes its case along; notes, folders and temporary files of others stay."""
+    items = spines.verse_items(trees.verse(tmp_path / "data"), SPINAL)
+    job = Job(tmp_path / "out", "spinal", 32, "verse", NO_RULES)
+    gone = next(i for i in items if i.id == "sub-verse001_seg-vert_msk")
+    prepare(items, job)
+    kept = [
+        job.folder / "cases" / "notes.txt",
+        job.folder / "cases" / "mine.nii.gz",
+        job.folder / "records" / "old" / "a.json",
+        job.folder / "elsewhere" / ".x.json.123.tmp",
+        job.folder / ".mine.tmp",
+    ]
+    unfinished = job.folder / "records" / ".a.json.123.tmp"
+    for path in (*kept, unfinished):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    prepare([i for i in items if i is not gone], job)
+    assert all(path.read_text() == "mine" for path in kept)
+    assert not unfinished.exists()
+    assert not list(job.folder.rglob(f"{gone.id}.*"))
 
 
 def test_a_surprise_in_one_file_costs_that_file_alone(tmp_path, monkeypatch):

@@ -160,8 +160,8 @@ def ctspine1k(root: Path) -> Path:
     return root
 
 
-def pullbacks(root: Path, frames=(140, 128, 100)) -> Path:
-    """Coronary pullbacks: a tube with a wall and a deposit, 50 x 50 pixels of 0.2 mm, 0.15 mm a frame."""
+def pullbacks(root: Path, frames=(140, 86, 60), frame_mm: float = 0.15) -> Path:
+    """Coronary pullbacks: a tube with a wall and a deposit, 50 x 50 pixels of 0.2 mm."""
     line = np.arange(50) * 0.2 - 4.9
     radius = np.hypot(line[:, None], line[None])
     plane = np.zeros((50, 50), np.uint8)
@@ -171,7 +171,7 @@ def pullbacks(root: Path, frames=(140, 128, 100)) -> Path:
         array = np.repeat(plane[:, :, None], count, axis=2)
         array[33:35, 24:28, 10 : count - 10] = 2
         array[33:35, 24:28, number * 7 :: 29] = 3
-        write(root / f"P{number:03d}" / "pre.nii.gz", array, np.diag([0.2, 0.2, 0.15, 1.0]))
+        write(root / f"P{number:03d}" / "pre.nii.gz", array, np.diag([0.2, 0.2, frame_mm, 1.0]))
     (root / "P099").mkdir()
     (root / "P099" / "pre.nii.gz").write_bytes(b"broken")
     return root

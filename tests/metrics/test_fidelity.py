@@ -24,6 +24,16 @@ def test_fidelity_is_the_l1_norm_averaged_over_valid_substructures() -> None:
     assert fidelity(zero, off, torch.zeros(2, 3, dtype=torch.bool)).mass.isnan().all()
 
 
+def test_what_is_not_there_has_no_centroid() -> None:
+    """An empty domain's centroid is its centre, by chance near the target: it must not count as a hit."""
+    target = Moments(torch.ones(1, 2), torch.zeros(1, 2, 3), torch.eye(3).expand(1, 2, 3, 3))
+    found = Moments(torch.tensor([[1.0, 0.0]]), torch.full((1, 2, 3), 0.1), torch.eye(3).expand(1, 2, 3, 3))
+    found.centroid[0, 1] = 0
+    error = fidelity(target, found, torch.ones(1, 2, dtype=torch.bool))
+    torch.testing.assert_close(error.centroid, torch.tensor([0.3]))
+    torch.testing.assert_close(error.mass, torch.tensor([0.5]))
+
+
 def test_specks_and_pockets_are_removed_and_nothing_else() -> None:
     mask = np.zeros((16, 16, 16), dtype=bool)
     mask[2:10, 2:10, 2:10] = True

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from anatomica.metrics.bootstrap import mean_interval, statistic_interval
+from anatomica.metrics.bootstrap import distance_interval, mean_interval, share_interval
 from anatomica.metrics.clouds import tissue_clouds
 from anatomica.metrics.diversity import dissimilarity
 from anatomica.metrics.memorisation import Known, nearest_training
@@ -41,17 +41,20 @@ def test_copies_fool_the_classifier() -> None:
 
 
 def test_absent_tissues() -> None:
+    """A tissue speaks for the cases that have it, and for no others."""
     a, b = clouds(10, 0), clouds(10, 1)
     a[:, 1], b[:, 1] = np.nan, np.nan
-    assert one_nna(a, b).mean() == pytest.approx(one_nna(a[:, :1], b[:, :1]).mean())
-    b[:, 1] = clouds(10, 2)[:, 1]
-    told = correctness(distances_within(np.concatenate([a, b])[:, 1]), torch.arange(20) >= 10)
-    assert (told == 1).all()
-    # Absent in half of both sets: absence tells nothing.
-    c, d = clouds(20, 3)[:, 0], clouds(20, 4)[:, 0]
-    c[::2], d[::2] = np.nan, np.nan
-    told = correctness(distances_within(np.concatenate([c, d])), torch.arange(40) >= 20)
-    assert told[:20:2] == pytest.approx(9 / 19)
+    assert one_nna(a, b) == pytest.approx(one_nna(a[:, :1], b[:, :1]))
+    a[::2, 1], b[::2, 1] = clouds(5, 2)[:, 1], clouds(5, 3, shift=1.0)[:, 1]
+    first, both = one_nna(a[:, :1], b[:, :1]), one_nna(a, b)
+    assert both[1::2] == pytest.approx(first[1::2])
+    assert both[::2] == pytest.approx((first[::2] + 1) / 2)
+    a[0] = np.nan
+    assert np.isnan(one_nna(a, b)[0])
+
+
+def test_the_only_one_that_has_a_tissue_is_told_apart() -> None:
+    assert correctness(distances_within(clouds(1, 0)[:, 0]), torch.tensor([True])) == 1
 
 
 def test_pairwise_dice_is_dice() -> None:
@@ -78,6 +81,20 @@ def test_memorised_samples_are_found() -> None:
     assert (found.emd[2:] > 1e-3).all()
 
 
+def test_neighbours_share_at_least_half_of_the_tissues() -> None:
+    """Training case 0 is the query without two of its three tissues; case 1 is another patient with all."""
+    query = clouds(1, 0)[:, [0, 1, 1]]
+    query[0, 2] += 1.0
+    training = np.concatenate([query, query + 0.2])
+    training[0, 1:] = np.nan
+    maps = torch.zeros(3, 4, 4, 4, dtype=torch.uint8)
+    found = nearest_training(maps[:1], query, Known.of(maps[1:], training))
+    assert found.by_emd.tolist() == [1]
+    assert found.emd[0] == pytest.approx(0.2 * 3**0.5, rel=0.05)
+    training[1, 1:] = np.nan
+    assert np.isnan(nearest_training(maps[:1], query, Known.of(maps[1:], training)).emd[0])
+
+
 def test_diversity_of_copies_is_zero() -> None:
     maps = ellipsoids(4, seed=5)
     assert dissimilarity(maps[[0, 0, 0]], 4) == pytest.approx(0, abs=1e-6)
@@ -93,8 +110,18 @@ def test_interval_of_a_mean_covers_as_often_as_it_says() -> None:
     assert mean_interval([1.0, float("nan")]).value == 1
 
 
-def test_interval_of_a_statistic() -> None:
-    x = np.random.default_rng(0).normal(0, 1, 100)
-    found = statistic_interval(lambda rows: float(x[rows].mean()), 100)
+def test_interval_of_a_distance() -> None:
+    """The mean of 100 numbers about e^2 with relative SD 1: its logarithm has an SD of a tenth."""
+    x = np.random.default_rng(0).gamma(1, np.exp(2), 100)
+    found = distance_interval(lambda rows: float(x[rows].mean()), 100)
     assert found.value == pytest.approx(x.mean())
-    assert found.high - found.low == pytest.approx(2 * 1.96 / 10, rel=0.2)
+    assert found.high / found.value == pytest.approx(found.value / found.low)
+    assert np.log(found.high / found.low) == pytest.approx(2 * 1.96 / 10, rel=0.25)
+    assert found.low > 0
+
+
+def test_interval_of_a_share() -> None:
+    """Wilson's interval of 32 of 32 and of 31 of 32, as in any table of it."""
+    assert share_interval([True] * 32) == pytest.approx((1.0, 0.893, 1.0), abs=1e-3)
+    assert share_interval([True] * 31 + [False]) == pytest.approx((31 / 32, 0.843, 0.994), abs=1e-3)
+    assert np.isnan(share_interval([]).value)

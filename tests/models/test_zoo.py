@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +30,15 @@ def test_loading_gives_the_saved_model_in_half_precision(folder):
     assert model.table.names == anatomy("coronary").table.names
     assert not any(p.requires_grad for p in model.denoiser.parameters())
     assert load_model(folder).hash == model.hash
+
+
+def test_a_path_is_a_folder_even_if_it_is_called_like_an_anatomy(folder, tmp_path, monkeypatch):
+    """`train check ./cardiac` must not measure the shipped model and write its card over the user's."""
+    shutil.copytree(folder, tmp_path / "cardiac")
+    monkeypatch.chdir(tmp_path)
+    assert load_model(Path("cardiac")).hash == load_model(folder).hash
+    assert load_model("cardiac").anatomy == "cardiac"
+    assert load_model("./cardiac").hash == load_model(folder).hash
 
 
 def test_same_seed_same_label_map_in_any_batch(folder):

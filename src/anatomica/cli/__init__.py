@@ -30,10 +30,17 @@ def main() -> None:
 
     try:
         app()
-    except AnatomicaError as error:
+    except (AnatomicaError, OSError) as error:
         if os.environ.get("ANATOMICA_DEBUG"):
             raise
         console = Console(stderr=True)
         console.print("error:", style="bold red", end=" ")
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        console.print(_sentence(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _sentence(error: AnatomicaError | OSError) -> str:
+    """The error in words; the system's come with the file they are about."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -28,6 +28,7 @@ def demo(
     """
     from rich.console import Console
 
+    from anatomica.cli.checks import writable_folder
     from anatomica.cli.generate import run
     from anatomica.cli.measure import measurement_table
     from anatomica.data.phantoms import phantom
@@ -36,9 +37,11 @@ def demo(
     from anatomica.models.zoo import load_model
     from anatomica.nifti import save
     from anatomica.picture import measurement_picture
+    from anatomica.recipe import Arguments
     from anatomica.tasks import task
 
     console = Console()
+    writable_folder(out)
     model, spec = load_model("cardiac"), task(TASK)
     with console.status("a patient: drawing and measuring ..."):
         patient = phantom(model.anatomy, PATIENT, model.n).label_map
@@ -46,24 +49,12 @@ def demo(
         measured = measure(patient, spec, model.n)
         measurement_picture(measured, out / "patient.png")
     console.print(measurement_table(measured))
-    arguments = {
-        "like": None,
-        "like_phantom": PATIENT,
-        "labels": None,
-        "samples": samples,
-        "seed": 0,
-        "until_met": 2,
-        "solver": "gauss-newton",
-        "decoder": "field",
-        "steps": None,
-        "method": None,
-        "resolution": None,
-        "batch": 4,
-    }
+    arguments = Arguments(like_phantom=PATIENT, samples=samples, until_met=2, batch=4)
     run(console, out, arguments, model, spec, resolve_for(model, spec, patient))
     console.print(
         f"Label maps (open them in 3D Slicer) and pictures are in {out}/; the same again, as a command:\n"
-        f"anatomica generate --task {TASK} --like {out / 'patient.nii.gz'} --samples {samples} --out out/rv",
+        f"anatomica generate --task {TASK} --like-phantom {PATIENT} --samples {samples} "
+        f"--until-met {arguments.until_met} --batch {arguments.batch} --out out/rv",
         highlight=False,
         soft_wrap=True,
     )

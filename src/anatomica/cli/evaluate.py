@@ -9,6 +9,8 @@ import typer
 
 from anatomica.errors import AnatomicaError
 
+RESULTS, QUICK_RESULTS = Path("results"), Path("out/evaluation-quick")
+
 
 def register(app: typer.Typer) -> None:
     app.command()(evaluate)
@@ -52,13 +54,21 @@ def evaluate(
     cache: Annotated[Path, typer.Option("--cache", help="Finished samples are kept here.")] = Path(
         "runs/evaluation"
     ),
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for table, numbers and figures.")] = Path(
-        "results"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder for table, numbers and figures; default: results, and out/evaluation-quick for the "
+            "quick profile, whose few samples shall not replace better results.",
+        ),
+    ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
     list_cells: Annotated[bool, typer.Option("--list", help="Say what would be run, and stop.")] = False,
 ) -> None:
     """Run one experiment and write OUT/NAME.md, OUT/NAME.json and OUT/NAME.png.
+
+    OUT is results/ for the profiles here and paper, and out/evaluation-quick for quick.
 
     Every sample is kept in the cache under a hash of all that decides it (spec, target, seed, weights, code):
     stop at any time and run the same command again, nothing is drawn twice. With --only the rest of the table
@@ -74,6 +84,8 @@ def evaluate(
 
     from anatomica.experiments.page import update_page
 
+    if out is None:
+        out = QUICK_RESULTS if profile == "quick" and name != "docs" else RESULTS
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if name == "docs":
         filled = update_page(Path("docs/results.md"), out)
@@ -114,6 +126,7 @@ def run(
     """The command without its options' declarations."""
     from dataclasses import replace
 
+    from anatomica.cli.checks import writable_folder
     from anatomica.experiments.catalogue import experiment
     from anatomica.experiments.lab import Lab
     from anatomica.experiments.plan import profile as profile_of
@@ -139,6 +152,7 @@ def run(
         for cell in cells:
             tell(f"{cell.task:24} {cell.method.key:14} {cell.count:4} samples  {cell.name}")
         return
+    writable_folder(out)
     runner = Runner(lab, amount, tell)
     done = runner.run(cells, mine)
     if not done:

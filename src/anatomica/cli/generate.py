@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from anatomica.feasibility import Comparison
     from anatomica.generation import Sample
     from anatomica.models.zoo import Model
+    from anatomica.recipe import Arguments
     from anatomica.resolve import Resolved
     from anatomica.spec import Spec
 
 WHAT = "What to generate"
 HOW = "How"
+BESIDE_A_RECIPE = ("recipe", "model", "device", "out")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def generate(
+    ctx: typer.Context,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for label maps, pictures and the report.")],
     anatomy: Annotated[
         str | None,
@@ -62,7 +65,10 @@ def generate(
     ] = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(help="A report.json: make its label maps again.", rich_help_panel=WHAT),
+        typer.Option(
+            help="A report.json: make its label maps again. Takes --model, --device and --out alone.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-s", min=1, help="How many patients.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The first patient's seed; then seed + 1, ...")] = 0,
@@ -80,7 +86,12 @@ def generate(
         ),
     ] = "gauss-newton",
     decoder: Annotated[
-        str, typer.Option(help="field (Anatomica-L) or conv (Anatomica-V).", rich_help_panel=HOW)
+        str,
+        typer.Option(
+            help="What writes the label map: field or conv. gauss-newton guides the field either way; with "
+            "--solver gradient the one that writes is guided (the paper's Anatomica-L and Anatomica-V).",
+            rich_help_panel=HOW,
+        ),
     ] = "field",
     steps: Annotated[
         int | None, typer.Option(min=1, help="Sampling steps; default: the model's.", rich_help_panel=HOW)
@@ -136,29 +147,33 @@ def generate(
     """
     from rich.console import Console
 
+    from anatomica.cli.checks import usable_device
+
     console = Console()
+    device = usable_device(device)
     if recipe is not None:
-        arguments, prior, wanted, resolved = from_recipe(recipe, model, device)
+        refuse_beside_a_recipe(ctx)
+        arguments, prior, wanted, resolved = from_recipe(console, recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
         from anatomica.generation import resolve_for
         from anatomica.models.zoo import load_model
+        from anatomica.recipe import check_arguments
 
-        arguments = {
-            "like": None if like is None else str(like),
-            "like_phantom": like_phantom,
-            "labels": labels,
-            "samples": samples,
-            "seed": seed,
-            "until_met": until_met,
-            "solver": solver,
-            "decoder": decoder,
-            "steps": steps,
-            "method": method,
-            "resolution": resolution,
-            "batch": batch,
-        }
-        check_arguments(arguments)
+        arguments = check_arguments(
+            like=None if like is None else str(like),
+            like_phantom=like_phantom,
+            labels=labels,
+            samples=samples,
+            seed=seed,
+            until_met=until_met,
+            solver=solver,
+            decoder=decoder,
+            steps=steps,
+            method=method,
+            resolution=resolution,
+            batch=batch,
+        )
         wanted = pick_spec(task, spec, anatomy)
         kind = anatomy or (wanted.anatomy if wanted is not None else None)
         if kind is None and model is None:
@@ -175,25 +190,21 @@ def generate(
     run(console, out, arguments, prior, wanted, resolved)
 
 
-def check_arguments(arguments: dict[str, Any]) -> None:
-    """Names that typer does not check."""
-    from anatomica.sampler import METHODS
-
-    allowed = {
-        "solver": ("gauss-newton", "gradient"),
-        "decoder": ("field", "conv"),
-        "method": (None, *METHODS),
-    }
-    for name, values in allowed.items():
-        if arguments[name] not in values:
-            known = ", ".join(v for v in values if v)
-            raise AnatomicaError(f"unknown {name} {arguments[name]!r}; allowed: {known}")
+def refuse_beside_a_recipe(ctx: typer.Context) -> None:
+    """An option that the recipe decides already would be ignored."""
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(str(option.name))
+        if option.name not in BESIDE_A_RECIPE and source is not None and source.name == "COMMANDLINE":
+            raise AnatomicaError(
+                f"{option.opts[0]} is decided by the recipe; leave it out (a recipe takes --model, --device "
+                "and --out alone)"
+            )
 
 
-def from_recipe(path: Path, folder: Path | None, device: str):
+def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
     """Arguments, model, spec and placed constraints of a report.json; the model must be the same one."""
     from anatomica.models.zoo import load_model
-    from anatomica.recipe import read_recipe
+    from anatomica.recipe import changed_versions, read_recipe
 
     made = read_recipe(path)
     prior = load_model(folder if folder is not None else made.anatomy, device)
@@ -202,18 +213,26 @@ def from_recipe(path: Path, folder: Path | None, device: str):
             f"{path} was made by model {made.model_hash}, this {prior.anatomy} model is {prior.hash}: the "
             "label maps would differ; give the right one with --model FOLDER"
         )
+    if changed := changed_versions(made):
+        console.print(
+            f"warning: {path} was made with {', '.join(changed)}: label maps may differ",
+            style="yellow",
+            markup=False,
+            highlight=False,
+        )
     return made.arguments, prior, made.spec, made.resolved
 
 
 def run(
     console: Console,
     out: Path,
-    arguments: dict[str, Any],
+    arguments: Arguments,
     prior: Model,
     spec: Spec | None,
     resolved: Sequence[Resolved],
 ) -> list[Sample]:
     """Generate as the arguments say, save each sample as it is finished, then write the report."""
+    from anatomica.cli.checks import writable_folder
     from anatomica.cli.progress import sampling_bar
     from anatomica.feasibility import compare
     from anatomica.generation import generate_each
@@ -222,43 +241,38 @@ def run(
     from anatomica.report import population_table, report_table, volume_table, write_report
     from anatomica.solvers import Guidance
 
+    writable_folder(out)
     comparisons = compare(prior, resolved)
     if any(c.outside for c in comparisons):
         console.print(population_table(comparisons))
-    conv = arguments["decoder"] == "conv" and arguments["solver"] == "gradient"
-    guidance = Guidance(solver=arguments["solver"], variant="V" if conv else "L")
-    seeds = range(arguments["seed"], arguments["seed"] + arguments["samples"])
-    steps = arguments["steps"] or prior.sampling.steps
+    conv = arguments.decoder == "conv" and arguments.solver == "gradient"
+    guidance = Guidance(solver=arguments.solver, variant="V" if conv else "L")
+    seeds = range(arguments.seed, arguments.seed + arguments.samples)
+    steps = arguments.steps or prior.sampling.steps
     made: list[Sample] = []
-    stopped = False
     began = time.perf_counter()
 
-    def path(sample: Sample) -> Path:
-        return out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz"
+    def keep(sample: Sample) -> None:
+        save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
 
-    try:
-        with sampling_bar(console, len(seeds), steps, arguments["batch"]) as callback:
-            for sample in generate_each(
-                prior,
-                spec,
-                seeds=seeds,
-                resolved=resolved,
-                guidance=guidance,
-                until_met=arguments["until_met"],
-                steps=steps,
-                method=arguments["method"],
-                decoder=arguments["decoder"],
-                resolution=arguments["resolution"],
-                batch=arguments["batch"],
-                curves=True,
-                callback=callback,
-            ):
-                made.append(sample)
-                save(sample.label_map, path(sample))
-    except KeyboardInterrupt:
-        stopped = True
-        # The last one may not have reached the disk.
-        made = [s for s in made if path(s).exists()]
+    with sampling_bar(console, len(seeds), steps, arguments.batch) as callback:
+        stream = generate_each(
+            prior,
+            spec,
+            seeds=seeds,
+            resolved=resolved,
+            guidance=guidance,
+            until_met=arguments.until_met,
+            steps=steps,
+            method=arguments.method,
+            decoder=arguments.decoder,
+            resolution=arguments.resolution,
+            batch=arguments.batch,
+            curves=True,
+            callback=callback,
+        )
+        stopped = keep_each(stream, keep, made, arguments.batch)
+    if stopped:
         console.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
         if not made:
             raise typer.Exit(130) from None
@@ -266,7 +280,7 @@ def run(
     write_report(out, made, spec, resolved, make_recipe(prior, spec, resolved, arguments), comparisons)
     console.print(report_table(made) if spec is not None else volume_table(prior, made))
     for line in remarks(resolved, comparisons):
-        console.print(line, style="dim", highlight=False)
+        console.print(line, style="dim", markup=False, highlight=False)
     met = f"{sum(s.met for s in made)} of {len(made)} meet every constraint; " if spec is not None else ""
     drawn = sum(s.drawn for s in made)
     rate = 60 * len(made) / seconds
@@ -281,36 +295,59 @@ def run(
     return made
 
 
+def keep_each(
+    stream: Iterable[Sample], keep: Callable[[Sample], None], made: list[Sample], batch: int
+) -> bool:
+    """Save samples as they come, and list the saved ones in `made`; whether Ctrl-C stopped it.
+
+    All samples of a batch are finished at once, so the first Ctrl-C while one is saved still saves the rest.
+    """
+    stopped = False
+    try:
+        for sample in stream:
+            try:
+                keep(sample)
+            except KeyboardInterrupt:
+                if stopped:
+                    raise
+                stopped = True
+                keep(sample)
+            made.append(sample)
+            if stopped and len(made) % batch == 0:
+                break
+    except KeyboardInterrupt:
+        stopped = True
+    return stopped
+
+
 def remarks(resolved: Sequence[Resolved], comparisons: Sequence[Comparison]) -> list[str]:
     """What the table does not show: domains without a place, targets that could not be compared."""
-    from anatomica.certify import not_placed
+    from anatomica.certify import sentences_not_placed
 
-    lines = [
-        f"{x['constraint']} {x['domain'] + 1} was not placed: {x['reason']}" for x in not_placed(resolved)
-    ]
+    lines = sentences_not_placed(resolved)
     lines += [f"{c.constraint}: not compared with the population; {c.note}" for c in comparisons if c.note]
     compared = [c for c in comparisons if not c.note]
     if compared and not any(c.outside for c in compared):
         worst = max(compared, key=lambda c: c.distance / c.limit)
         lines.append(
-            f"targets lie within the training population of {worst.patients} patients: Mahalanobis distance "
-            f"at most {worst.distance:.1f}, 95 % of the patients within {worst.limit:.1f}"
+            f"the compared targets lie within the training population of {worst.patients} patients: "
+            f"Mahalanobis distance at most {worst.distance:.1f}, 95 % of patients within {worst.limit:.1f}"
         )
     return lines
 
 
-def read_reference(arguments: dict[str, Any], model: Model):
+def read_reference(arguments: Arguments, model: Model):
     """The anatomy that domains and targets are taken from, if any."""
     from anatomica.data.phantoms import phantom
     from anatomica.labels import anatomy
     from anatomica.nifti import load
 
-    if arguments["like"] is not None and arguments["like_phantom"] is not None:
+    if arguments.like is not None and arguments.like_phantom is not None:
         raise AnatomicaError("give --like or --like-phantom, not both")
-    if arguments["like"] is not None:
-        return load(Path(arguments["like"]), anatomy(model.anatomy), arguments["labels"])
-    if arguments["like_phantom"] is not None:
-        return phantom(model.anatomy, arguments["like_phantom"], model.n).label_map
+    if arguments.like is not None:
+        return load(Path(arguments.like), anatomy(model.anatomy), arguments.labels)
+    if arguments.like_phantom is not None:
+        return phantom(model.anatomy, arguments.like_phantom, model.n).label_map
     return None
 
 

@@ -160,16 +160,14 @@ def disrupt_cad(
     out: Out,
     anatomy: AnatomyOption = CORONARY,
     labels: Labels = None,
-    crops: Annotated[
-        int, typer.Option("--crops", min=1, help="Random windows of 128 frames a pullback.")
-    ] = 3,
+    crops: Annotated[int, typer.Option("--crops", min=1, help="Random windows of 12.8 mm a pullback.")] = 3,
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,
     border: Border = True,
     volume: Volume = True,
 ) -> None:
-    """DISRUPT-CAD pullbacks (NIfTI, frames along the third axis; 1 lumen, 2 calcium, 3 wall): coronary.
+    """DISRUPT-CAD pullbacks (NIfTI in mm, frames along the third axis; 1 lumen, 2 calcium, 3 wall): coronary.
 
     Example: `anatomica prepare disrupt-cad --root pullbacks --out caches/coronary`
     """
@@ -177,7 +175,8 @@ def disrupt_cad(
 
     mapping, options = _mapping(labels)
     items = source.items(_folder(root, out), _anatomy(anatomy), mapping, crops)
-    options = (*options, ("crops", str(crops)))
+    # The window is named so that a cache of windows of 128 frames, whatever their length, is not added to.
+    options = (*options, ("crops", str(crops)), ("window_mm", f"{_anatomy(anatomy).edge_mm:g}"))
     _prepare(items, "disrupt-cad", anatomy, out, resolution, workers, (missing, border, volume), options)
 
 
@@ -270,10 +269,13 @@ def _anatomy(name: AnatomyName):
 
 
 def _folder(root: Path, out: Path) -> Path:
+    """The root, if it is a folder and the cache cannot get in its way."""
     if not root.is_dir():
         raise AnatomicaError(f"{root}: no such folder")
     if out.resolve().is_relative_to(root.resolve()):
         raise AnatomicaError(f"--out {out} lies inside --root {root}; a cache would be taken for data")
+    if root.resolve().is_relative_to(out.resolve()):
+        raise AnatomicaError(f"--root {root} lies inside --out {out}; a cache would be written over the data")
     return root
 
 

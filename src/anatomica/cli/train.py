@@ -94,7 +94,7 @@ def autoencoder(
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
-    model, since = _start(start, "autoencoder")
+    model, since = _start(start, anatomy, "autoencoder")
     known = model and model.autoencoder
     train_autoencoder(
         maps, out / "autoencoder", anatomy, config, budget, options, held_out, known, since=since
@@ -176,7 +176,7 @@ def denoiser(
     maps, _ = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
-    known, since = _start(start, "denoiser")
+    known, since = _start(start, anatomy, "denoiser")
     train_denoiser(
         maps, model, out / "denoiser", anatomy, config, budget, options, known and known.denoiser, since
     )
@@ -223,6 +223,7 @@ def baseline(
     from anatomica.training.budget import Budget
 
     prior = load_model(model, device)
+    _check_anatomy(data, prior.anatomy, model)
     for asked in conditioning or ():
         if asked not in CONDITIONINGS:
             raise AnatomicaError(f"unknown conditioning {asked!r}; allowed: {', '.join(CONDITIONINGS)}")
@@ -267,10 +268,13 @@ def export(
     maps = held_out = finer = None
     notes: dict[str, object] = {}
     if data is not None:
-        from anatomica.data.cache import open_cache
         from anatomica.data.dataset import LabelMapDataset
 
-        n = read_autoencoder(run)[0].config.n
+        autoencoder, about = read_autoencoder(run)
+        n = autoencoder.config.n
+        for cache in (data, fine):
+            if cache is not None:
+                _check_anatomy(cache, about["anatomy"], run)
         maps = LabelMapDataset(data, "train", n).load_all()
         validation = LabelMapDataset(data, "validation", n)
         held_out = validation.load_all()
@@ -279,27 +283,10 @@ def export(
         if fine is not None:
             held_out, finer = matching_fine(validation, LabelMapDataset(fine, "validation"))
         elif all(source.startswith("phantom ") for source in sources):
-            finer = fine_phantoms(validation, open_cache(data).anatomy.name, 2 * n)
+            finer = fine_phantoms(validation, about["anatomy"], 2 * n)
     folder = export_run(run, out, maps, held_out, finer, notes=notes)
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
-
-
-@train.command("import")
-def import_(
-    model: Annotated[str, typer.Argument(help="A shipped anatomy or a model's folder.")],
-    out: Out,
-) -> None:
-    """Make a run folder of a model, to train it on: on more data, on your own, or for longer.
-
-    Example: `anatomica train import cardiac -o runs/mine`, then
-    `anatomica train denoiser -a cardiac -d caches/mine -o runs/mine --minutes 30 --resume`
-    """
-    from rich.console import Console
-
-    from anatomica.training.run import import_model
-
-    Console().print(f"wrote {import_model(model, out)}", highlight=False)
 
 
 @train.command()
@@ -322,12 +309,14 @@ def check(
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.experiments.prior import quality, sampling_curve
     from anatomica.models.zoo import load_model
+    from anatomica.nifti import write_atomic
 
     prior = load_model(model)
+    _check_anatomy(data, prior.anatomy, model)
     maps, held_out = (LabelMapDataset(data, s, prior.n).load_all() for s in ("train", "validation"))
     numbers = quality(prior, maps, held_out, samples)
     card = prior.card | {"samples": numbers}
-    (model / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    write_atomic(model / "card.json", (json.dumps(card, indent=1) + "\n").encode())
     Console().print_json(json.dumps(numbers))
     if curve is not None:
         sampling_curve(prior, held_out, curve, tell=Console().print)
@@ -358,13 +347,15 @@ def all_(
         make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
 
 
-def _start(name: str | None, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
+def _start(name: str | None, anatomy: str, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
     """The model of --from, and what the new run's record says of it."""
     from anatomica.models.zoo import load_model, trained_steps
 
     if name is None:
         return None, None
     model = load_model(name)
+    if model.anatomy != anatomy:
+        raise AnatomicaError(f"--from {name} is a model of {model.anatomy} anatomy, not {anatomy}")
     return model, {"model": model.hash, "steps": trained_steps(model.card, kind)}
 
 
@@ -392,11 +383,17 @@ def _budget(steps: int | None, minutes: float | None, training: TrainingConfig, 
 
 def _load(data: Path, anatomy: str, config: Preset):
     """Training and held-out maps of a cache, at the preset's resolution."""
-    from anatomica.data.cache import open_cache
     from anatomica.data.dataset import LabelMapDataset
+
+    _check_anatomy(data, anatomy, "--anatomy")
+    n = config.autoencoder.n
+    return (LabelMapDataset(data, split, n).load_all() for split in ("train", "validation"))
+
+
+def _check_anatomy(data: Path, anatomy: str, owner: Path | str) -> None:
+    """Refuse a cache whose anatomy is not that of the run, model or option it is used with."""
+    from anatomica.data.cache import open_cache
 
     found = open_cache(data).anatomy.name
     if found != anatomy:
-        raise AnatomicaError(f"{data} holds {found} maps, not {anatomy}")
-    n = config.autoencoder.n
-    return (LabelMapDataset(data, split, n).load_all() for split in ("train", "validation"))
+        raise AnatomicaError(f"{data} holds {found} maps, but {owner} is {anatomy}")

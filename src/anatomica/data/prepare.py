@@ -33,7 +33,6 @@ from anatomica.data.cache import (
 )
 from anatomica.data.quality import NO_RULES, Rules, faults
 from anatomica.errors import AnatomicaError
-from anatomica.labels import Anatomy
 from anatomica.labels import anatomy as anatomy_of
 from anatomica.nifti import encode, write_atomic
 from anatomica.volume import LabelMap, to_cube
@@ -46,13 +45,10 @@ class Loaded(NamedTuple):
     truth: dict[str, Any] | None = None
 
 
-Frame = Callable[[LabelMap, Anatomy, int], LabelMap]
-
-
 @dataclass(frozen=True)
 class Item:
-    """One case that a source offers. `load` and `frame` travel to worker processes, so they are partials of
-    plain functions. `files` are what the case is made of: a change in them makes the case anew.
+    """One case that a source offers. `load` travels to worker processes, so it is a partial of a plain
+    function. `files` are what the case is made of: a change in them makes the case anew.
     """
 
     id: str
@@ -60,7 +56,6 @@ class Item:
     source: str
     files: tuple[Path, ...]
     load: Callable[[], Loaded]
-    frame: Frame = to_cube
 
 
 @dataclass(frozen=True)
@@ -162,7 +157,7 @@ def make_case(item: Item, job: Job) -> Case | Exclusion:
 def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusion]) -> Case | Exclusion:
     anatomy = anatomy_of(job.anatomy)
     loaded = item.load()
-    cube = item.frame(loaded.label_map, anatomy, job.n)
+    cube = to_cube(loaded.label_map, anatomy, job.n)
     reasons = faults(loaded.label_map, cube, anatomy, job.rules)
     if reasons:
         return excluded("; ".join(reasons))
@@ -193,32 +188,62 @@ def digest(files: tuple[Path, ...]) -> str:
 
 
 def _open_folder(job: Job) -> None:
-    """Make the cache's folders, refuse one made in another way, clear away what a killed run left."""
-    (job.folder / "cases").mkdir(parents=True, exist_ok=True)
-    (job.folder / "records").mkdir(exist_ok=True)
-    for left in job.folder.rglob(".*.tmp"):
-        left.unlink(missing_ok=True)
+    """Make the cache's folders, or take up those of a killed run and clear its unfinished files away."""
+    _check_folder(job)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    write_json(job.folder / "settings.json", job.settings())  # first, for it marks the folder as a cache
+    for folder in (job.folder, job.folder / "cases", job.folder / "records"):
+        folder.mkdir(exist_ok=True)
+        for file in folder.iterdir():
+            if _UNFINISHED.fullmatch(file.name):
+                file.unlink(missing_ok=True)
+
+
+_UNFINISHED = re.compile(r"\..+\.(json|nii\.gz)\.\d+\.tmp")
+"""Names that `write_atomic` gives to the files of a cache while it writes them."""
+
+
+def _check_folder(job: Job) -> None:
+    """Refuse a folder that is somebody else's, or a cache made in another way."""
     path = job.folder / "settings.json"
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        other = [k for k, v in job.settings().items() if before.get(k) != v]
-        if other:
-            was = ", ".join(f"{k}={before.get(k)}" for k in other)
+    if not path.is_file():
+        if job.folder.exists() and not _is_empty(job.folder):
             raise AnatomicaError(
-                f"{job.folder}: this cache was made with {was}; choose another --out, or delete it"
+                f"{job.folder} is neither empty nor a cache (it has no settings.json); choose another --out"
             )
-    write_json(path, job.settings())
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        before = None
+    if not isinstance(before, dict) or not before.keys() >= job.settings().keys():
+        raise AnatomicaError(f"{path} does not hold the settings of a cache; choose another --out")
+    other = [k for k, v in job.settings().items() if before[k] != v]
+    if other:
+        was = ", ".join(f"{k}={before[k]}" for k in other)
+        raise AnatomicaError(
+            f"{job.folder}: this cache was made with {was}; choose another --out, or delete it"
+        )
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder holds nothing but hidden files."""
+    return folder.is_dir() and all(file.name.startswith(".") for file in folder.iterdir())
 
 
 def _remove_strangers(folder: Path, records: dict[str, Case | Exclusion]) -> None:
-    """Delete cases whose source is gone or that are excluded now: a cache mirrors its source."""
-    kept = {record_path(folder, id) for id in records}
-    for id, record in records.items():
-        if isinstance(record, Case):
-            kept |= {case_path(folder, id), truth_path(folder, id)}
-    for file in (*(folder / "cases").iterdir(), *(folder / "records").iterdir()):
-        if file not in kept:
-            file.unlink()
+    """Delete cases whose source is gone or that are excluded now: a cache mirrors its source.
+
+    Only files of cases with a record are deleted; whatever else somebody keeps there stays.
+    """
+    known = {file.stem for file in (folder / "records").glob("*.json")}
+    for id in known:
+        record = records.get(id)
+        if record is None:
+            record_path(folder, id).unlink()
+        if not isinstance(record, Case):
+            case_path(folder, id).unlink(missing_ok=True)
+            truth_path(folder, id).unlink(missing_ok=True)
 
 
 def _without_folders(message: str, item: Item) -> str:

@@ -13,9 +13,19 @@ import anatomica
 from anatomica.experiments.plan import Method
 
 PACKAGE = Path(anatomica.__file__).parent
-SAMPLING = ("sampler", "generation", "models", "experiments/drawing", "metrics/clouds", "metrics/frechet")
+NETWORKS = tuple(f"models/{name}" for name in ("autoencoder", "edm", "field", "layers", "unet", "population"))
+SAMPLING = ("sampler", "generation", *NETWORKS, "experiments/drawing", "metrics/clouds", "metrics/frechet")
 CONSTRAINTS = ("spec", "resolve", "moments", "parse", "frame", "domains", "experiments/targets")
-MEASURING = (*CONSTRAINTS, "measurement", "homology/betti", "metrics/fidelity", "metrics/precision")
+MEASURING = (
+    *CONSTRAINTS,
+    "measurement",
+    "certify",
+    "generation",
+    "experiments/measuring",
+    "homology/betti",
+    "metrics/fidelity",
+    "metrics/precision",
+)
 GRADIENT = ("guidance", "potentials", "substructures", "homology")
 NEWTON = (*GRADIENT, "gauss_newton", "residuals", "sparse", "polish")
 

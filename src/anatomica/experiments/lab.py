@@ -99,8 +99,12 @@ class Lab:
         return self._patients[key]
 
     def _folder(self, anatomy: str) -> Path:
-        """The anatomy's cache of patients; phantoms are drawn if there is none."""
-        if self.data is not None and (self.data / anatomy / "manifest.json").is_file():
+        """The anatomy's cache of patients; phantoms are drawn if no caches are given."""
+        if self.data is not None:
+            if not (self.data / anatomy / "manifest.json").is_file():
+                raise AnatomicaError(
+                    f"{self.data} has no cache of {anatomy} anatomy; see `anatomica prepare`"
+                )
             return self.data / anatomy
         from anatomica.data.sources.phantoms import build_phantom_cache
 

@@ -41,7 +41,8 @@ def measure_sample(label_map: LabelMap, spec: Spec, target: Target) -> dict[str,
 
 
 def moments_errors(label_map: LabelMap, target: Target) -> dict[str, float]:
-    """L1 errors of mass, centroid and covariance over all substructures of all constraints, in cube units."""
+    """L1 errors of mass, centroid and covariance over all substructures of all constraints, in cube units;
+    and the share of substructures that the label map does not have."""
     assert target.reference is not None
     wanted, measured = (
         _joined([measure_in(S(r.constraint.structure), r.domains) for r in target.resolved])
@@ -49,7 +50,8 @@ def moments_errors(label_map: LabelMap, target: Target) -> dict[str, float]:
     )
     valid = torch.cat([r.domains.valid for r in target.resolved])
     found = fidelity(wanted, measured, valid)
-    return {name: float(f"{float(value):.6g}") for name, value in found._asdict().items()}
+    errors = {name: float(f"{float(value):.6g}") for name, value in found._asdict().items()}
+    return errors | {"absent": float((valid & (measured.mass == 0)).sum() / valid.sum())}
 
 
 def _joined(parts: Sequence[Moments]) -> Moments:

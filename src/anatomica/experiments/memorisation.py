@@ -53,8 +53,8 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
                 str(len(f.keys)),
                 f"{shown(mean_interval(near.dice))}, most {near.dice.max():.3f}",
                 f"{shown(mean_interval(other.dice))}, most {other.dice.max():.3f}",
-                f"{shown(mean_interval(near.emd * edge))}, least {near.emd.min() * edge:.3g}",
-                f"{shown(mean_interval(other.emd * edge))}, least {other.emd.min() * edge:.3g}",
+                f"{shown(mean_interval(near.emd * edge))}, least {np.nanmin(near.emd) * edge:.3g}",
+                f"{shown(mean_interval(other.emd * edge))}, least {np.nanmin(other.emd) * edge:.3g}",
                 shown(varied),
                 shown(truly),
             ]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from anatomica.generation import decode
 from anatomica.labels import LabelTable
-from anatomica.metrics.bootstrap import statistic_interval
+from anatomica.metrics.bootstrap import distance_interval
 from anatomica.metrics.frechet import fmd, morphology
 from anatomica.metrics.overlap import pairwise_dice
 from anatomica.models.presets import SamplingConfig
@@ -105,7 +105,7 @@ def sampling_curve(
                     "samples": count,
                     "steps": steps,
                     "calls": 2 * steps - 1 if method == "stochastic" else steps,
-                    "fmd": list(statistic_interval(lambda chosen, x=found: fmd(x[chosen], truth), count)),
+                    "fmd": list(distance_interval(lambda chosen, x=found: fmd(x[chosen], truth), count)),
                     "seconds": seconds,
                 }
             )

@@ -15,7 +15,8 @@ from anatomica.data.cache import write_json
 from anatomica.experiments.identity import code_version, content_hash
 from anatomica.experiments.lab import Lab, Patients
 from anatomica.experiments.runner import Finished, Runner
-from anatomica.metrics.bootstrap import Interval, mean_interval, statistic_interval
+from anatomica.metrics.bootstrap import Interval, distance_interval, mean_interval
+from anatomica.metrics.clouds import present
 from anatomica.metrics.diversity import dissimilarity, spread
 from anatomica.metrics.frechet import fmd
 from anatomica.metrics.nna import one_nna
@@ -23,13 +24,15 @@ from anatomica.metrics.nna import one_nna
 
 @dataclass(frozen=True)
 class Quality:
-    """FMD and 1-NNA against held-out patients; diversity (mean 1 - Dice) and spread (1 is as real ones)."""
+    """FMD and 1-NNA against held-out patients; diversity (mean 1 - Dice), spread (1 is as real ones), and the
+    mean difference of the shares of cases that have a tissue, which 1-NNA does not see."""
 
     count: int
     fmd: Interval
     nna: Interval
     diversity: Interval
     spread: float
+    presence: float
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -38,6 +41,7 @@ class Quality:
             "nna": list(self.nna),
             "diversity": list(self.diversity),
             "spread": self.spread,
+            "presence": self.presence,
         }
 
 
@@ -70,7 +74,7 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
     if path.is_file():
         kept = json.loads(path.read_text(encoding="utf-8"))
         first, second, third = (Interval(*kept[key]) for key in ("fmd", "nna", "diversity"))
-        return Quality(kept["count"], first, second, third, kept["spread"])
+        return Quality(kept["count"], first, second, third, kept["spread"], kept["presence"])
     made = compare(samples, real, len(lab.model(anatomy).table))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, made.as_json())
@@ -80,19 +84,26 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
 def compare(samples: Patients, real: Patients, classes: int) -> Quality:
     """All quality metrics of a set against the held-out patients.
 
-    1-NNA takes as many of either, and of the held-out patients the last, because the first are the samples'
-    targets: a sample should look real, not be near its own target.
+    The first held-out patients are the samples' targets, and a sample should look real, not be near its own
+    target; so they are left out, as far as as many others remain. 1-NNA takes as many of either.
     """
     count = min(len(samples), len(real))
-    features = samples.morphology
+    first = min(len(samples), len(real) - count)
+    features, truth = samples.morphology, real.morphology[first:]
     told = one_nna(samples.clouds[:count], real.clouds[-count:])
     return Quality(
         len(samples),
-        statistic_interval(lambda rows: fmd(features[rows], real.morphology), len(features)),
+        distance_interval(lambda rows: fmd(features[rows], truth), len(features)),
         mean_interval(told),
         mean_interval(dissimilarity(samples.maps, classes)),
-        spread(features, real.morphology),
+        spread(features, truth),
+        presence(samples.clouds, real.clouds[first:]),
     )
+
+
+def presence(samples: np.ndarray, real: np.ndarray) -> float:
+    """How much the share of cases that have a tissue differs between the sets, on average over tissues."""
+    return float(np.abs(present(samples).mean(0) - present(real).mean(0)).mean())
 
 
 def qualities(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 DRAWS = 2000
 
@@ -32,16 +32,27 @@ def mean_interval(
     return Interval(float(x.mean()), float(low), float(high))
 
 
-def statistic_interval(
-    statistic: Callable[[np.ndarray], float], count: int, draws: int = 200, seed: int = 0
-) -> Interval:
-    """statistic(rows) with rows an index vector: the estimate +- 1.96 bootstrap standard deviations.
+def share_interval(hits: Sequence[bool] | Bool[np.ndarray, " m"]) -> Interval:
+    """The share of hits with Wilson's interval, which is honest at 0 and 1 too, where resampling is not."""
+    n = len(hits)
+    if not n:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    share, z2 = float(np.mean(hits)), 1.96**2 / n
+    middle = (share + z2 / 2) / (1 + z2)
+    half = float(np.sqrt(z2 * (share * (1 - share) + z2 / 4))) / (1 + z2)
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
-    For statistics that resampling biases (a Frechet distance grows with repeated rows): the spread of the
-    draws is right where their place is not.
+
+def distance_interval(
+    distance: Callable[[np.ndarray], float], count: int, draws: int = 200, seed: int = 0
+) -> Interval:
+    """distance(rows) with rows an index vector: the estimate times or by 1.96 bootstrap SDs of its logarithm.
+
+    For positive statistics that resampling biases (a Frechet distance grows with repeated rows): the spread
+    of the draws is right where their place is not.
     """
     rng = np.random.default_rng(seed)
-    value = statistic(np.arange(count))
-    drawn = [statistic(rng.integers(0, count, count)) for _ in range(draws)]
-    spread = 1.96 * float(np.std(drawn, ddof=1))
-    return Interval(float(value), float(value) - spread, float(value) + spread)
+    value = float(distance(np.arange(count)))
+    drawn = np.array([distance(rng.integers(0, count, count)) for _ in range(draws)])
+    factor = float(np.exp(1.96 * np.std(np.log(drawn.clip(min=1e-12)), ddof=1)))
+    return Interval(value, value / factor, value * factor)

@@ -39,6 +39,6 @@ def tissue_clouds(
     return out
 
 
-def present(clouds: Float[np.ndarray, "m c 3"]) -> Bool[np.ndarray, " m"]:
+def present(clouds: Float[np.ndarray, "*m c 3"]) -> Bool[np.ndarray, "*m"]:
     """Which clouds of a tissue exist."""
-    return ~np.isnan(clouds[:, 0, 0])
+    return ~np.isnan(clouds[..., 0, 0])

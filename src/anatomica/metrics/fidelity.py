@@ -27,9 +27,15 @@ def fidelity(target: Moments, measured: Moments, valid: Bool[Tensor, "*b k"]) ->
     """|m - m'|, sum |p - p'| over 3 axes, sum |Sigma - Sigma'| over 9 entries; a mean over valid domains.
 
     The covariance is the one with size in it (in units of L^2): the paper's numbers are of that magnitude.
+    A substructure that is not there has no centroid: it counts with all of its mass and covariance, and the
+    centroid's mean is over the others.
     """
     mass = (measured.mass - target.mass).abs()
     centroid = (measured.centroid - target.centroid).abs().sum(-1)
     covariance = (measured.covariance - target.covariance).abs().sum((-2, -1))
-    count = valid.sum(-1).to(mass)
-    return Fidelity(*(torch.where(valid, x, 0).sum(-1) / count for x in (mass, centroid, covariance)))
+    there = valid & (measured.mass > 0)
+    return Fidelity(_mean(mass, valid), _mean(centroid, there), _mean(covariance, valid))
+
+
+def _mean(x: Float[Tensor, "*b k"], where: Bool[Tensor, "*b k"]) -> Float[Tensor, "*b"]:
+    return torch.where(where, x, 0).sum(-1) / where.sum(-1).to(x)

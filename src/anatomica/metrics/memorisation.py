@@ -51,22 +51,25 @@ def nearest_training(
 ) -> Nearest:
     """Nearest training cases of `maps`; compare them with those of held-out patients.
 
-    The EMD (cube units) is the mean over the tissues that every case has.
+    The EMD (cube units) of two cases is the mean over the tissues that both have; a training case with fewer
+    than half of a case's tissues is no neighbour of it. NaN where a case has no neighbour.
     """
     dice = pairwise_dice(maps, known.maps, clouds.shape[1] + 1).max(dim=1)
-    given = torch.from_numpy(clouds).float()
-    common = ~(given.isnan().any(0) | known.clouds.isnan().any(0)).flatten(1).any(1)
-    used = common.nonzero()[:, 0].tolist()
-    if not used:
-        none = np.full(len(maps), np.nan)
-        return Nearest(dice.values.numpy(), dice.indices.numpy(), none, np.zeros(len(maps), dtype=np.int64))
-    a, b, blur = given[:, used], known.clouds[:, used], [known.blur[t] for t in used]
-    own_a, own_b = _own(a, blur), known.own[:, used]
+    a, b = torch.from_numpy(clouds).float(), known.clouds
+    own_a, own_b = _own(a, known.blur), known.own
+    has_a, has_b = (~x[:, :, 0, 0].isnan() for x in (a, b))
 
     def distance(i: Tensor, j: Tensor) -> Tensor:
-        cost = torch.stack([transport_cost(a[i, t], b[j, t], e) for t, e in enumerate(blur)], dim=1)
-        return (cost - (own_a[i] + own_b[j]) / 2).mean(1)
+        cost = torch.full((len(i), len(known.blur)), torch.nan)
+        for t, blur in enumerate(known.blur):
+            both = (has_a[i, t] & has_b[j, t]).nonzero()[:, 0]
+            if len(both):
+                cost[both, t] = transport_cost(a[i[both], t], b[j[both], t], blur)
+        return (cost - (own_a[i] + own_b[j]) / 2).nanmean(1)
 
-    bound = torch.stack([sliced_bound(a[:, t], b[:, t]) for t in range(a.shape[1])]).mean(0)
-    emd = nearest_distances(bound, distance).min(dim=1)
-    return Nearest(dice.values.numpy(), dice.indices.numpy(), emd.values.numpy(), emd.indices.numpy())
+    bounds = torch.stack([sliced_bound(a[:, t], b[:, t]) for t in range(a.shape[1])])
+    shared = has_a.float() @ has_b.float().T
+    near = shared >= has_a.sum(1, keepdim=True).clamp_min(1) / 2
+    emd = nearest_distances(torch.where(near, bounds.nanmean(0), torch.inf), distance).min(dim=1)
+    emd_or_none = torch.where(emd.values.isfinite(), emd.values, torch.nan)
+    return Nearest(dice.values.numpy(), dice.indices.numpy(), emd_or_none.numpy(), emd.indices.numpy())

@@ -15,38 +15,31 @@ from anatomica.metrics.nearest import nearest_distances
 def one_nna(
     samples: Float[np.ndarray, "m t p 3"], real: Float[np.ndarray, "k t p 3"]
 ) -> Float[np.ndarray, " both"]:
-    """Leave-one-out correctness of every cloud set (samples first, then real), averaged over the tissues.
+    """Leave-one-out correctness of every case (samples first, then real), averaged over the tissues it has.
 
-    The mean of the result is the paper's 1-NNA. Sets should be of equal size, or 0.5 is not the ideal.
+    The mean of the result is the paper's 1-NNA. Sets should be of equal size, or 0.5 is not the ideal. A case
+    without a tissue has no shape of it to be told by; one with none at all gets NaN.
     """
     both = np.concatenate([samples, real])
-    is_real = torch.arange(len(both)) >= len(samples)
-    scores = [
-        correctness(distances_within(both[:, t]), is_real)
-        for t in range(both.shape[1])
-        if present(both[:, t]).any()
-    ]
-    return torch.stack(scores).mean(0).numpy()
+    is_real, there = torch.arange(len(both)) >= len(samples), torch.from_numpy(present(both))
+    scores = torch.full((both.shape[1], len(both)), torch.nan)
+    for t, has in enumerate(there.T):
+        if has.any():
+            scores[t, has] = correctness(distances_within(both[has.numpy(), t]), is_real[has])
+    return scores.nanmean(0).numpy()
 
 
 def distances_within(clouds: Float[np.ndarray, "m p 3"]) -> Float[Tensor, "m m"]:
-    """EMD of each cloud to those that may be its nearest; infinite elsewhere and on the diagonal.
-
-    Two absent clouds are at distance 0, an absent and a present one are infinitely far apart.
-    """
-    there = torch.from_numpy(present(clouds))
-    x = torch.from_numpy(clouds)[there].float()
-    found = torch.where(~there[:, None] & ~there, 0.0, torch.inf)
-    if len(x) > 1:
-        eps = default_blur(x)
-        own = transport_cost(x, x, eps)
-        bound = sliced_bound(x, x).fill_diagonal_(torch.inf)
-        near = nearest_distances(
-            bound, lambda i, j: transport_cost(x[i], x[j], eps) - (own[i] + own[j]) / 2, symmetric=True
-        )
-        index = there.nonzero()[:, 0]
-        found[index[:, None], index] = near
-    return found.fill_diagonal_(torch.inf)
+    """EMD of each cloud to those that may be its nearest; infinite elsewhere and on the diagonal."""
+    x = torch.from_numpy(clouds).float()
+    if len(x) < 2:
+        return torch.full((len(x), len(x)), torch.inf)
+    eps = default_blur(x)
+    own = transport_cost(x, x, eps)
+    bound = sliced_bound(x, x).fill_diagonal_(torch.inf)
+    return nearest_distances(
+        bound, lambda i, j: transport_cost(x[i], x[j], eps) - (own[i] + own[j]) / 2, symmetric=True
+    )
 
 
 def correctness(distances: Float[Tensor, "m m"], is_real: Tensor) -> Float[Tensor, " m"]:

@@ -214,8 +214,9 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
 
 
 def _folder(name_or_path: str | Path) -> Path:
+    """A string that names an anatomy is the shipped model; a path is a folder, whatever it is called."""
     name = str(name_or_path)
-    if name in ANATOMIES:
+    if isinstance(name_or_path, str) and name in ANATOMIES:
         if name not in shipped():
             have = ", ".join(shipped()) or "none"
             raise AnatomicaError(

@@ -108,13 +108,13 @@ def load_into(model: nn.Module, state: dict[str, Tensor], source: Path | str) ->
     missing, extra = sorted(set(own) - set(state)), sorted(set(state) - set(own))
     if missing or extra:
         raise AnatomicaError(
-            f"{source} does not fit the model its card describes: {len(missing)} tensors missing, "
+            f"{source} does not fit the model: {len(missing)} tensors missing, "
             f"{len(extra)} unknown (first: {(missing + extra)[0]})"
         )
     for name, value in state.items():
         if value.shape != own[name].shape:
             raise AnatomicaError(
-                f"{source} does not fit the model its card describes: {name} has shape {tuple(value.shape)}, "
+                f"{source} does not fit the model: {name} has shape {tuple(value.shape)}, "
                 f"expected {tuple(own[name].shape)}"
             )
     model.load_state_dict(state)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -62,10 +62,6 @@ class Team:
         dist.all_reduce(shared, op=dist.ReduceOp.MAX)
         return bool(shared.item() > 0)
 
-    def close(self) -> None:
-        if self.world > 1 and dist.is_initialized():
-            dist.destroy_process_group()
-
 
 def join_team(device: str) -> Team:
     """The team that torchrun describes in the environment, or a team of one."""
@@ -76,11 +72,6 @@ def join_team(device: str) -> Team:
     cuda = device.startswith("cuda")
     if not dist.is_initialized():
         dist.init_process_group("nccl" if cuda else "gloo")
+        atexit.register(dist.destroy_process_group)
     place = torch.device("cuda", local) if cuda else torch.device(device)
     return Team(dist.get_rank(), dist.get_world_size(), place)
-
-
-def unwrap(module: nn.Module) -> nn.Module:
-    """The module inside DDP's and torch.compile's wrappers."""
-    module = cast(nn.Module, getattr(module, "_orig_mod", module))
-    return cast(nn.Module, getattr(module, "module", module))

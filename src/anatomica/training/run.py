@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from anatomica.models.presets import (
     preset,
 )
 from anatomica.models.unet import UNet
-from anatomica.models.zoo import load_model, save_model
-from anatomica.training.checkpoint import EMA, Progress, load_into, read_checkpoint, save_checkpoint
+from anatomica.models.zoo import save_model
+from anatomica.training.checkpoint import load_into, read_checkpoint
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import LATENTS, read_latents
 
@@ -62,31 +61,6 @@ def read_denoiser(run: Path) -> tuple[EDM, LatentScaler, dict[str, Any]]:
     load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
     scaler = LatentScaler(config.latent_channels).fit(read_latents(run / "denoiser" / LATENTS)[0])
     return model.eval(), scaler, about | header["progress"]
-
-
-def import_model(folder: str | Path, run: Path) -> Path:
-    """A model folder to a run folder, from which `train denoiser --resume` and the others go on.
-
-    The way back from `export_run`: weights in half precision, no optimizer state, step 0. Seed, rates and
-    data may differ from those of the run that made the model.
-    """
-    model = load_model(folder)
-    card = model.card
-    about = {"anatomy": model.anatomy, "classes": len(model.table), "preset": card.get("preset", "small")}
-    parts: list[tuple[str, Autoencoder | EDM, tuple[str, ...]]] = [
-        ("autoencoder", model.autoencoder, ("autoencoder",)),
-        ("denoiser", model.denoiser, ("autoencoder", "unet", "edm")),
-    ]
-    for kind, part, keys in parts:
-        path = run / kind / CHECKPOINT
-        if path.exists():
-            raise AnatomicaError(f"{run} already holds a run; choose another folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        describe = about | {"kind": kind} | {key: card[key] for key in keys}
-        optimizer = torch.optim.AdamW(part.parameters())
-        save_checkpoint(path, part, EMA(part, 0.0), optimizer, Progress(), describe)
-        (path.parent / "run.json").write_text(json.dumps(describe, indent=2))
-    return run
 
 
 def export_run(

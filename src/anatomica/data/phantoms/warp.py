@@ -42,11 +42,6 @@ class Warp:
             out += np.tensordot(x, part, axes=(1, 2))  # x, y, z
         return out
 
-    def to_model(self, points_mm: Array) -> Array:
-        """Model coordinates of points of the cube (m, 3)."""
-        q = np.asarray(points_mm, dtype=np.float64) + self.centre_mm
-        return q @ self.rotation + self._shift(q)
-
     def to_cube(self, points: Array) -> Array:
         """The cube's mm of model points (m, 3): the inverse, by fixed-point iteration (ratio about 0.2)."""
         target = np.asarray(points, dtype=np.float64).reshape(-1, 3)

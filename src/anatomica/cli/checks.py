@@ -1,0 +1,36 @@
+"""What a command finds out before its hours of work: can the folder be written to, is the device there?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anatomica.errors import AnatomicaError
+
+
+def usable_device(name: str) -> str:
+    """The device's name, if this machine has it."""
+    import torch
+
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError) as error:
+        there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+        reason = str(error).splitlines()[0].split(". ")[0]
+        raise AnatomicaError(
+            f"--device {name!r} cannot be used ({reason}); this machine has: {', '.join(there)}"
+        ) from None
+    return name
+
+
+def writable_folder(path: Path) -> Path:
+    """The folder, made if it is not there, and written to once."""
+    from tempfile import TemporaryFile
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise AnatomicaError(
+            f"--out {str(path)!r} is not a folder that can be written to ({error.strerror or error})"
+        ) from None

@@ -1,0 +1,47 @@
+"""`anatomica evaluate`: where it writes."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from anatomica.cli import app
+from anatomica.cli.evaluate import run
+from anatomica.errors import AnatomicaError
+
+NOTHING = {"samples": None, "steps": None, "only": None, "data": None, "models": None, "batch": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        ("", "out/evaluation-quick"),
+        ("--profile quick", "out/evaluation-quick"),
+        ("--profile here", "results"),
+        ("--profile paper", "results"),
+        ("--profile quick --out results", "results"),
+    ],
+)
+def test_a_quick_look_does_not_replace_results(monkeypatch, options: str, folder: str) -> None:
+    given = []
+    monkeypatch.setattr("anatomica.cli.evaluate.run", lambda *arguments: given.extend(arguments))
+    result = CliRunner().invoke(app, ["evaluate", "geometric", *options.split()])
+    assert result.exit_code == 0, result.output
+    assert Path(folder) in given
+
+
+def test_docs_are_made_of_results(monkeypatch) -> None:
+    seen = []
+    monkeypatch.setattr("anatomica.experiments.page.update_page", lambda page, out: seen.append(out) or [])
+    assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
+    assert seen == [Path("results")]
+
+
+def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(
+        "anatomica.experiments.runner.Runner.run", lambda *_: pytest.fail("samples were drawn")
+    )
+    (tmp_path / "file").write_text("not a folder")
+    folders = {"baselines": tmp_path, "cache": tmp_path, "out": tmp_path / "file"}
+    with pytest.raises(AnatomicaError, match="not a folder that can be written to"):
+        run("topological", print, "quick", **NOTHING, **folders, list_cells=False)
