@@ -43,7 +43,20 @@ class Known:
 
 
 def _own(clouds: Tensor, blur: list[float]) -> Tensor:
-    return torch.stack([transport_cost(clouds[:, t], clouds[:, t], e) for t, e in enumerate(blur)], dim=1)
+    """The cost of each cloud to itself; NaN where there is none."""
+    every = torch.arange(len(clouds))
+    return _costs(clouds, clouds, every, every, blur)
+
+
+def _costs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, blur: list[float]) -> Tensor:
+    """Transport costs (pairs, tissues) of the pairs a[i], b[j]; NaN where one of the two lacks the tissue."""
+    has_a, has_b = (~x[:, :, 0, 0].isnan() for x in (a, b))
+    cost = torch.full((len(i), len(blur)), torch.nan)
+    for t, eps in enumerate(blur):
+        both = (has_a[i, t] & has_b[j, t]).nonzero()[:, 0]
+        if len(both):
+            cost[both, t] = transport_cost(a[i[both], t], b[j[both], t], eps)
+    return cost
 
 
 def nearest_training(
@@ -60,12 +73,7 @@ def nearest_training(
     has_a, has_b = (~x[:, :, 0, 0].isnan() for x in (a, b))
 
     def distance(i: Tensor, j: Tensor) -> Tensor:
-        cost = torch.full((len(i), len(known.blur)), torch.nan)
-        for t, blur in enumerate(known.blur):
-            both = (has_a[i, t] & has_b[j, t]).nonzero()[:, 0]
-            if len(both):
-                cost[both, t] = transport_cost(a[i[both], t], b[j[both], t], blur)
-        return (cost - (own_a[i] + own_b[j]) / 2).nanmean(1)
+        return (_costs(a, b, i, j, known.blur) - (own_a[i] + own_b[j]) / 2).nanmean(1)
 
     bounds = torch.stack([sliced_bound(a[:, t], b[:, t]) for t in range(a.shape[1])])
     shared = has_a.float() @ has_b.float().T
