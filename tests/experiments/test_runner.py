@@ -146,7 +146,7 @@ def test_fidelity_is_measured_against_each_samples_own_patient(lab: Lab) -> None
     target = runner.target(done.cell, 0)
     assert target.reference is not None
     itself = measure_sample(target.reference, WALL, target)
-    assert itself["fidelity"] == {"mass": 0, "centroid": 0, "covariance": 0}
+    assert itself["fidelity"] == {"mass": 0, "centroid": 0, "covariance": 0, "absent": 0}
     assert itself["met"]
 
 

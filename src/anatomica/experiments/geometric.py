@@ -163,7 +163,7 @@ def others(done: Sequence[Finished]) -> str:
 
 
 def _volumes(done: Finished, tissue: str) -> Float[np.ndarray, " m"]:
-    return np.array([n["volumes_ml"].get(tissue, 0.0) for n in done.numbers])
+    return np.array([n["volumes_ml"].get(tissue, 0.0) for n in done.numbers], dtype=float)
 
 
 def absences(done: Sequence[Finished]) -> str:

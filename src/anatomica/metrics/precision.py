@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import cc3d
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from anatomica.homology.betti import Betti, betti_numbers
 
@@ -33,10 +33,10 @@ def counted(mask: Bool[np.ndarray, "h w d"], voxels: int = SPECK_VOXELS) -> tupl
 
 def correct(
     numbers: Sequence[Sequence[int]], wanted: Sequence[int | None]
-) -> tuple[Float[np.ndarray, " m"] | None, ...]:
-    """For each dimension 1 where the Betti number is the wanted one, else 0; None where nothing is wanted.
+) -> tuple[Bool[np.ndarray, " m"] | None, ...]:
+    """For each dimension whether the Betti number is the wanted one; None where nothing is wanted.
 
     Their mean is the precision.
     """
     rows = np.asarray(numbers).reshape(-1, 3)
-    return tuple(None if w is None else (rows[:, d] == w).astype(float) for d, w in enumerate(wanted))
+    return tuple(None if w is None else rows[:, d] == w for d, w in enumerate(wanted))
