@@ -148,7 +148,7 @@ def others(done: Sequence[Finished]) -> str:
         asked = {name for c in f.cell.measured.constraints for name in c.structure}
         names = [t for t in anatomy(f.cell.spec.anatomy).table.tissues if t not in asked]
         pairs = {t: (_volumes(f, t), _volumes(free[f.cell.task], t)[: len(f.keys)]) for t in names}
-        distance = {t: float(ks_2samp(a, b)[0]) for t, (a, b) in pairs.items()}
+        distance = {t: float(ks_2samp(a, b).statistic) for t, (a, b) in pairs.items()}  # type: ignore[attr-defined]
         change = {t: mean_interval(100 * (a - b) / b.mean()) for t, (a, b) in pairs.items()}
         far = max(names, key=lambda t: distance[t])
         most = max(names, key=lambda t: abs(change[t].value))
