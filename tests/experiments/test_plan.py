@@ -102,6 +102,6 @@ def test_the_page_keeps_prose_and_takes_numbers_from_results(
     assert "More." in first
     assert "old" not in first
     assert "new ![x](../results/geometric.png)" in first
-    assert "Not run yet: `anatomica evaluate other`" in first
+    assert "Not run yet: `anatomica evaluate other --profile here`" in first
     update_page(page, Path("results"))
     assert page.read_text() == first

@@ -20,7 +20,7 @@ def update_page(page: Path, results: Path) -> list[str]:
         name = found["name"]
         path = results / f"{name}.md"
         if not path.is_file():
-            body = f"Not run yet: `anatomica evaluate {name}`.\n"
+            body = f"Not run yet: `anatomica evaluate {name} --profile here`.\n"
         else:
             filled.append(name)
             body = _nested(path.read_text(encoding="utf-8"), results, page)
