@@ -64,7 +64,7 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
     return (
         f"Profile `{runner.profile.name}`, data: {source}. "
         + "; ".join(about)
-        + ". Intervals are 95 % by bootstrap. "
+        + ". Intervals are 95 %: by bootstrap, of shares Wilson's. "
         "The paper's numbers are of CT at 128^3 and 128 samples: compare the order of methods, not values.\n"
     )
 
