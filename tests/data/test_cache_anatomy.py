@@ -8,8 +8,10 @@ from typer.testing import CliRunner
 from anatomica.cli.train import train
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
+from anatomica.models.zoo import steps_of
 from anatomica.train import Options, train_autoencoder
 from anatomica.training.budget import Budget
+from anatomica.training.run import read_autoencoder
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 
@@ -60,6 +62,13 @@ def test_baseline(folders, tmp_path):
     cache, model, _ = folders
     with pytest.raises(AnatomicaError, match=r"cache holds coronary maps, but .*model is cardiac"):
         run("baseline", "--data", cache, "--model", model, "--out", tmp_path, "--steps", 1)
+
+
+def test_decoders_count_the_steps_before_them(folders, tmp_path):
+    cache, _, _ = folders
+    made = tiny_run(tmp_path / "run", "coronary")
+    run("decoders", "-a", "coronary", "--data", cache, "--out", made, "--steps", 2)
+    assert steps_of(read_autoencoder(made)[1]) == 3
 
 
 def test_autoencoder(folders, tmp_path):

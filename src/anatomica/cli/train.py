@@ -126,19 +126,22 @@ def decoders(
     Example: `anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
     """
     from anatomica.models.presets import preset as preset_of
+    from anatomica.models.zoo import steps_of
     from anatomica.train import Options, train_autoencoder
     from anatomica.training.run import read_autoencoder
 
     config = preset_of(preset)
-    start, _ = read_autoencoder(out)
+    start, before = read_autoencoder(out)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
     sizes = dataclasses.replace(start.config, field=config.autoencoder.field)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
+    since = {"steps": steps_of(before)}
+    run = out / "decoders"
     train_autoencoder(
-        maps, out / "decoders", anatomy, config, budget, options, held_out, start, same_latents=True
+        maps, run, anatomy, config, budget, options, held_out, start, same_latents=True, since=since
     )
 
 

@@ -180,7 +180,11 @@ def shipped() -> tuple[str, ...]:
 
 def trained_steps(card: dict[str, Any], kind: str) -> int:
     """Optimizer steps of the autoencoder or denoiser, those of the models that it started from included."""
-    run = card.get("training", {}).get(kind, {})
+    return steps_of(card.get("training", {}).get(kind, {}))
+
+
+def steps_of(run: dict[str, Any]) -> int:
+    """The same of a run's own record."""
     return run.get("step", 0) + run.get("since", {}).get("steps", 0)
 
 
