@@ -7,12 +7,15 @@ from anatomica.certify import certify
 from anatomica.frame import Frame
 from anatomica.gauss_newton import Settings
 from anatomica.generation import decode
+from anatomica.homology import betti_numbers
 from anatomica.labels import anatomy
 from anatomica.measurement import measure_cube
 from anatomica.models.zoo import Model, load_model
 from anatomica.parse import membership
 from anatomica.polish import certified_probes, polish
+from anatomica.residuals import Probe, certified_topological_probe
 from anatomica.resolve import resolve
+from anatomica.spec import BettiPrior
 from anatomica.spec_yaml import parse_spec
 from tiny_prior import save_tiny_model
 
@@ -69,3 +72,39 @@ def test_the_margins_level_one_half_is_the_argmax() -> None:
     logits = 3 * torch.randn(500, 5, generator=torch.Generator().manual_seed(0))
     inside = membership(logits, (1, 3), "margin", temperature=4.0) > 0.5
     assert torch.equal(inside, torch.isin(logits.argmax(-1), torch.tensor([1, 3])))
+
+
+def level_probe(S: torch.Tensor, prior: BettiPrior) -> tuple[Probe, torch.Tensor]:
+    """The label map's residuals of one volume, and the number of the voxel that each acts on."""
+    r = (torch.arange(len(S)) + 0.5) / len(S)
+    X = torch.stack(torch.meshgrid(r, r, r, indexing="ij"), dim=-1)
+    probe = certified_topological_probe(S[None], X[None], prior)
+    x, y, z = (probe.points[0] * len(S)).long().unbind(-1)
+    return probe, (x * len(S) + y) * len(S) + z
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_residuals_beyond_one_are_features_too_many_or_too_few(seed: int) -> None:
+    noise = torch.randn(1, 1, 12, 12, 12, generator=torch.Generator().manual_seed(seed))
+    S = torch.sigmoid(8 * torch.nn.functional.avg_pool3d(noise, 3, 1, 1))[0, 0]
+    counts = betti_numbers((S > 0.5).numpy())
+    right = BettiPrior(b0=counts.b0, b1=counts.b1, b2=counts.b2)
+    assert level_probe(S, right)[0].rho.shape[1] == 0
+    wrong = BettiPrior(b0=counts.b0 + 1, b1=max(0, counts.b1 - 2), b2=counts.b2)
+    probe, voxel = level_probe(S, wrong)
+    assert int((probe.rho.abs() > 1).sum()) >= 1 + min(2, counts.b1)
+    # Each residual's slope, a step of Newton on its own voxel, brings the level to the tolerance.
+    logit = torch.logit(S.flatten()[voxel])
+    slope = probe.slope[0].diagonal() * S.flatten()[voxel] * (1 - S.flatten()[voxel])
+    assert torch.allclose((logit - probe.rho[0] / slope).abs(), torch.tensor(0.4), atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_hardly_a_voxel_has_to_rise_and_to_sink(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every feature taking its nearer end it is 10 voxels and more of these volumes."""
+    monkeypatch.setattr("anatomica.residuals.CRITICAL", 1000)
+    S = torch.sigmoid(torch.randn(12, 12, 12, generator=torch.Generator().manual_seed(seed)))
+    probe, voxel = level_probe(S, BettiPrior(b0=1, b1=0, b2=0))
+    up, down = (set(voxel[sign * probe.rho[0] > 0].tolist()) for sign in (-1, 1))
+    assert len(up) > 50
+    assert len(up & down) <= 2

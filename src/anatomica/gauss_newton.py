@@ -120,8 +120,9 @@ def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: 
         found.append(geometric_probe(S, X, r, frame, settings.union))
         found += fillings(model, features, measure_moments(S, domains).mass, X, r, settings)
     if wanted.betti is not None:
-        grids = [X[:, k] for k in valid_domains(domains)]
-        found += [topological_probe(margins(model, features, x, r, settings), x, r) for x in grids]
+        for k in valid_domains(domains):
+            S = margins(model, features, X[:, k], r, settings)
+            found.append(topological_probe(S, X[:, k], wanted.betti))
     return found
 
 

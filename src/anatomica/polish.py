@@ -15,7 +15,7 @@ from anatomica.labels import anatomy
 from anatomica.models.field import corners
 from anatomica.models.zoo import Model
 from anatomica.moments import measure_moments
-from anatomica.residuals import Probe, certified_probe, topological_probe
+from anatomica.residuals import Probe, certified_probe, certified_topological_probe
 from anatomica.resolve import Resolved, of_sample
 
 CLOSE = 0.4
@@ -108,5 +108,5 @@ def certified_probes(
     if r.wanted.betti is not None:
         for k in valid_domains(domains):
             S = margins(model, features, X[:, k], r, settings)
-            found.append(topological_probe(S, X[:, k], r, certified=True))
+            found.append(certified_topological_probe(S, X[:, k], r.wanted.betti))
     return found

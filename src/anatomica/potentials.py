@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from anatomica.homology import PersistencePairs, persistence_pairs
@@ -45,18 +45,18 @@ def topological_potential(S: Float[Tensor, "b k a e g"], prior: BettiPrior) -> F
     if not dims:
         return S.sum(dim=(-3, -2, -1)) * 0
     pairs = persistence_pairs(S.flatten(0, 1), dims=dims)
-    sign = 1 - 2 * preserved(pairs, prior).to(S)
+    sign = 1 - 2 * most(pairs, pairs.persistence, prior).to(S)
     loss = S.new_zeros(S.shape[0] * S.shape[1])
     return loss.index_add(0, pairs.batch, sign * pairs.persistence**2).unflatten(0, S.shape[:2])
 
 
-def preserved(pairs: PersistencePairs, prior: BettiPrior) -> Tensor:
-    """Which pairs are among the B most persistent of their volume and dimension (the set Y)."""
+def most(pairs: PersistencePairs, strength: Float[Tensor, " n"], prior: BettiPrior) -> Bool[Tensor, " n"]:
+    """Which pairs are among the B strongest of their volume and dimension (by persistence: the set Y)."""
     keep = torch.zeros(len(pairs.dim), dtype=torch.bool, device=pairs.dim.device)
     wanted = torch.tensor([b or 0 for b in betti_of(prior)], device=pairs.dim.device)
     group = pairs.batch * 3 + pairs.dim
-    # Sorted by group, then by falling persistence: a pair's rank is its place after its group's first.
-    order = torch.argsort(pairs.persistence.detach(), descending=True, stable=True)
+    # Sorted by group, then by falling strength: a pair's rank is its place after its group's first.
+    order = torch.argsort(strength.detach(), descending=True, stable=True)
     order = order[torch.argsort(group[order], stable=True)]
     sorted_group = group[order]
     first = torch.searchsorted(sorted_group, sorted_group)

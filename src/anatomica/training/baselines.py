@@ -69,9 +69,9 @@ class BaselineObjective(nn.Module):
 
 
 def tuning(model: Model, from_scratch: bool) -> TrainingConfig:
-    """The preset's denoiser training; tuning starts from good weights, so its steps are smaller."""
+    """The preset's denoiser training; tuning starts from good weights, so its steps are smaller and more."""
     config = replace(preset(model.card.get("preset", "small")).train_denoiser, copies=2)
-    return config if from_scratch else replace(config, lr=0.3 * config.lr)
+    return config if from_scratch else replace(config, lr=config.lr / 2, batch=(config.batch + 1) // 2)
 
 
 def train_baseline(
