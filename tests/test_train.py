@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from anatomica.cli import app
 from anatomica.errors import AnatomicaError
 from anatomica.models.presets import TrainingConfig
 from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
@@ -167,6 +169,15 @@ def test_wrong_data_is_named(tmp_path):
         fit(tmp_path, 1, maps=ellipsoids(1, n=24))
     with pytest.raises(AnatomicaError, match="table has 4"):
         fit(tmp_path, 1, maps=ellipsoids(1) + torch.tensor(3, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("part", ["decoders", "denoiser"])
+def test_a_run_of_another_anatomy_is_refused(tmp_path, part):
+    fit(tmp_path / "run" / "autoencoder", 1)
+    asked = ["train", part, "-a", "cardiac", "-d", str(tmp_path), "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code != 0
+    assert "autoencoder of coronary anatomy, not cardiac" in str(result.exception)
 
 
 JOB = """

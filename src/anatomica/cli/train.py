@@ -11,6 +11,7 @@ import typer
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from anatomica.models.autoencoder import Autoencoder
     from anatomica.models.presets import Preset, TrainingConfig
     from anatomica.models.zoo import Model
     from anatomica.training.budget import Budget
@@ -128,10 +129,9 @@ def decoders(
     from anatomica.models.presets import preset as preset_of
     from anatomica.models.zoo import steps_of
     from anatomica.train import Options, train_autoencoder
-    from anatomica.training.run import read_autoencoder
 
     config = preset_of(preset)
-    start, before = read_autoencoder(out)
+    start, before = _autoencoder_of(out, anatomy)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
     sizes = dataclasses.replace(start.config, field=config.autoencoder.field)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
@@ -170,11 +170,10 @@ def denoiser(
     """
     from anatomica.models.presets import preset as preset_of
     from anatomica.train import Options, train_denoiser
-    from anatomica.training.run import read_autoencoder
 
     config = preset_of(preset)
     training = _override(config.train_denoiser, lr, batch, optimizer)
-    model, _ = read_autoencoder(out)
+    model, _ = _autoencoder_of(out, anatomy)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
     maps, _ = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
@@ -391,6 +390,16 @@ def _load(data: Path, anatomy: str, config: Preset):
     _check_anatomy(data, anatomy, "--anatomy")
     n = config.autoencoder.n
     return (LabelMapDataset(data, split, n).load_all() for split in ("train", "validation"))
+
+
+def _autoencoder_of(run: Path, anatomy: str) -> tuple[Autoencoder, dict[str, Any]]:
+    """The run's autoencoder and its description; refuses one of another anatomy."""
+    from anatomica.training.run import read_autoencoder
+
+    model, about = read_autoencoder(run)
+    if about["anatomy"] != anatomy:
+        raise AnatomicaError(f"{run} holds an autoencoder of {about['anatomy']} anatomy, not {anatomy}")
+    return model, about
 
 
 def _check_anatomy(data: Path, anatomy: str, owner: Path | str) -> None:

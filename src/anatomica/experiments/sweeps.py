@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from anatomica.experiments.figures import curves
-from anatomica.experiments.quality import qualities
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.tables import conditions, markdown, shown, write_results
-from anatomica.metrics.bootstrap import Interval
+from anatomica.metrics.bootstrap import Interval, distance_interval
+from anatomica.metrics.frechet import fmd
 
 
 def write_sweep(
@@ -27,8 +29,8 @@ def write_sweep(
     """Table and figure of a sweep `along` one setting, with a curve for each value of `lines`."""
     values = [measure(f) for f in done]
     if with_fmd:
-        for v, q in zip(values, qualities(runner, done)[0], strict=True):
-            v["FMD"] = q.fmd
+        for v, f in zip(values, done, strict=True):
+            v["FMD"] = frechet(runner, f)
     names = list(values[0]) if values else []
     rows = [
         [
@@ -49,3 +51,11 @@ def write_sweep(
         for f, v in zip(done, values, strict=True)
     }
     curves(out / f"{name}.png", table, along, names)
+
+
+def frechet(runner: Runner, done: Finished) -> Interval:
+    """FMD of a point's samples against the held-out patients that were not its targets."""
+    real = runner.lab.held_out(done.cell.spec.anatomy).morphology
+    truth = real[min(len(done.keys), len(real) - len(done.keys)) :]
+    features = np.stack([runner.load(key).morphology for key in done.keys])
+    return distance_interval(lambda rows: fmd(features[rows], truth), len(features))
