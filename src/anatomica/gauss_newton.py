@@ -147,7 +147,7 @@ def margins(
     def sampled(sample: int) -> Tensor:
         at = features[sample : sample + 1]
         margin = lambda points: probabilities(model, at, points[None], r, "margin")[0]  # noqa: E731
-        return sample_where_it_varies(margin, X[sample], settings.skip)
+        return sample_where_it_varies(margin, X[sample], settings.skip, model.latent_shape[-1])
 
     return torch.stack([sampled(i) for i in range(len(X))])
 

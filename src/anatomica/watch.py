@@ -187,7 +187,7 @@ def _margin(
         inside = ((points >= 0) & (points <= 1)).all(dim=-1)
         return membership(torch.cat(parts), r.selection, "margin", temperature(r)) * inside
 
-    return sample_where_it_varies(margin, X, SKIP).cpu().numpy()
+    return sample_where_it_varies(margin, X, SKIP, model.latent_shape[-1]).cpu().numpy()
 
 
 def _wrong(S: Float[ndarray, "a e g"], prior: BettiPrior) -> int:
