@@ -108,3 +108,19 @@ def test_hardly_a_voxel_has_to_rise_and_to_sink(seed: int, monkeypatch: pytest.M
     up, down = (set(voxel[sign * probe.rho[0] > 0].tolist()) for sign in (-1, 1))
     assert len(up) > 50
     assert len(up & down) <= 2
+
+
+def test_a_speck_between_decoded_points_is_seen(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "name: x\nanatomy: coronary\nconstraints:\n- name: one piece\n  structure: [Ca]\n  match: []\n"
+    text += f"  domain: {DOMAINS[0]}\n  target: {{betti: {{b0: 1}}}}\n"
+    frame = Frame.model(anatomy("coronary"), model.n)
+    (r,) = resolve(parse_spec(text), frame)
+    exact = torch.full((1, 16, 16, 16), 0.1)
+    exact[:, 2:5, 2:5, 2:5] = 0.9
+    coarse = exact.clone()
+    exact[:, 11, 11, 11] = 0.7
+    margins = lambda model, features, X, r, settings: coarse if settings.skip else exact  # noqa: E731
+    monkeypatch.setattr("anatomica.polish.margins", margins)
+    features = model.autoencoder.field.prepare(torch.zeros(1, 3, 4, 4, 4))
+    (probe,) = certified_probes(model, r, frame, features, model.n, Settings())
+    assert probe.rho[0].abs().max() > 1
