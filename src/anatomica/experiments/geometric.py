@@ -85,7 +85,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         ("Task", "Approach", "n", "Mass", "Cent.", "Cov.", "FMD", "1-NNA"), rows
     )
     text += "\n" + floor_lines(floors) + "\n" + verdict(done, found) + "\n" + conditions(runner, done)
-    text += "\n" + others(done) + "\n" + absences(done)
+    text += "\n" + trained(runner, done) + others(done) + "\n" + absences(done)
     text += "\nFidelity is the mean L1 error on the label map, x 1e5, 1e4, 1e5 (lower is better). "
     text += "The targets are those of held-out patients, one a sample.\n"
     text += f"\n![fidelity]({NAME}.png)\n![samples]({NAME}-samples.png)\n"
@@ -96,6 +96,22 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         {"mass": "mass x 1e5", "centroid": "centroid x 1e4", "covariance": "covariance x 1e5"},
     )
     gallery(runner, done, out / f"{NAME}-samples.png")
+
+
+def trained(runner: Runner, done: Sequence[Finished]) -> str:
+    """How long each baseline was trained."""
+    told = []
+    for cell in (f.cell for f in done):
+        if cell.method.conditioning is None:
+            continue
+        baseline = runner.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
+        assert baseline is not None
+        steps, minutes = (baseline.about["budget"][key] for key in ("steps", "minutes"))
+        amount = f"{steps} steps" if steps is not None else f"{minutes:g} minutes"
+        start = "from scratch" if baseline.about["from_scratch"] else "from the unconditional weights"
+        batch = baseline.about["training"]["batch"]
+        told.append(f"{cell.task} {cell.method.conditioning} {amount} of {batch} {start}")
+    return f"Baselines were trained: {'; '.join(told)}.\n\n" if told else ""
 
 
 def floor_lines(floors: dict[tuple[str, int], Quality]) -> str:
