@@ -221,6 +221,41 @@ def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
         z = moved
 
 
+def test_the_response_is_the_denoisers_and_only_above_the_level() -> None:
+    """Of a linear denoiser a finite difference is exact."""
+    smooth = torch.nn.AvgPool3d(3, 1, 1)
+    z, x = latent(), torch.randn(2, 3, 4, 4, 4, generator=torch.Generator().manual_seed(1))
+    seen = []
+
+    def correct(z_0, respond):
+        seen.append(None if respond is None else respond(x))
+        return z_0
+
+    D_w = corrected(lambda z, sigma: smooth(z), correct, shaped=0.5)
+    assert torch.equal(D_w(z, torch.full((2,), 0.4)), smooth(z))
+    D_w(z, torch.full((2,), 2.0))
+    assert seen[0] is None
+    assert torch.allclose(seen[1], smooth(x), atol=1e-4)
+
+
+def test_a_shaped_step_does_the_same_to_a_residual_but_moves_what_belongs_to_it(model: Model) -> None:
+    constraints = resolved(model, spec("{mass: 0.3}"))
+    frame = Frame.model(anatomy("coronary"), model.n)
+    free = Settings(radius=1e9, reach=1e9, union="margin", grid=64)
+    z, smooth = latent(), torch.nn.AvgPool3d(3, 1, 1)
+    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    (probe,) = probes(model, constraints[0], frame, features, free)
+    J = jacobian(model, z, features, probe, constraints[0])
+    plain = newton_step(model, constraints, frame, z, free)
+    shaped = newton_step(model, constraints, frame, z, free, respond=smooth)
+    effect, same = ((J @ step.flatten(1)[..., None])[..., 0] for step in (plain, shaped))
+    assert torch.allclose(effect, same, rtol=1e-3)
+    direction = torch.nn.functional.cosine_similarity(shaped.flatten(1), smooth(plain).flatten(1))
+    assert torch.allclose(direction, torch.ones(2), atol=1e-4)
+    limited = newton_step(model, constraints, frame, z, replace(free, reach=0.01), respond=smooth)
+    assert (limited.flatten(1).square().mean(1).sqrt() <= 0.0101).all()
+
+
 def test_a_step_is_no_longer_than_the_radius(model: Model) -> None:
     constraints = resolved(model, spec("{mass: 0.9}"))
     frame = Frame.model(anatomy("coronary"), model.n)

@@ -33,7 +33,10 @@ class Guidance:
     def denoiser(self, model: Model, resolved: Sequence[Resolved]) -> Denoiser:
         """The model's denoiser, guided."""
         if self.solver == "gauss-newton":
-            return corrected(model.denoiser, gauss_newton(model, resolved, self.newton))
+            # A count moves single voxels, moments move organs: only the latter are shaped by the prior.
+            moments = any(r.wanted.any_moment for r in resolved)
+            shaped = self.newton.shaped if moments else float("inf")
+            return corrected(model.denoiser, gauss_newton(model, resolved, self.newton), shaped)
         parse = parser(model, resolved, self.variant, "max")
         return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
 

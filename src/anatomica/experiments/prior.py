@@ -119,13 +119,16 @@ def sampling_curve(
 def _plot_curve(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
     import matplotlib.pyplot as plt
 
+    calls_shown = sorted({row["steps"] for row in rows if not row["name"].startswith("stochastic")})
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     for name in dict.fromkeys(row["name"] for row in rows):
         calls, found = zip(*((r["calls"], r["fmd"]) for r in rows if r["name"] == name), strict=True)
         (line,) = axis.plot(calls, [value for value, _, _ in found], "o-", label=name)
         low, high = [x[1] for x in found], [x[2] for x in found]
         axis.fill_between(calls, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
-    axis.set(xlabel="denoiser calls a sample", ylabel="FMD to held-out patients", xscale="log", title=title)
+    axis.set(xlabel="denoiser calls a sample", ylabel="FMD to held-out patients", title=title)
+    axis.set(xscale="log", yscale="log", xticks=calls_shown, xticklabels=[str(c) for c in calls_shown])
+    axis.minorticks_off()
     axis.legend(fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
