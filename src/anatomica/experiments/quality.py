@@ -82,23 +82,32 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
 
 
 def compare(samples: Patients, real: Patients, classes: int) -> Quality:
-    """All quality metrics of a set against the held-out patients.
-
-    The first held-out patients are the samples' targets, and a sample should look real, not be near its own
-    target; so they are left out, as far as as many others remain. 1-NNA takes as many of either.
-    """
+    """All quality metrics of a set against the held-out patients. 1-NNA takes as many of either."""
     count = min(len(samples), len(real))
-    first = min(len(samples), len(real) - count)
-    features, truth = samples.morphology, real.morphology[first:]
+    features, truth = samples.morphology, untargeted(real.morphology, len(samples))
     told = one_nna(samples.clouds[:count], real.clouds[-count:])
     return Quality(
         len(samples),
-        distance_interval(lambda rows: fmd(features[rows], truth), len(features)),
+        frechet(features, real.morphology),
         mean_interval(told),
         mean_interval(dissimilarity(samples.maps, classes)),
         spread(features, truth),
-        presence(samples.clouds, real.clouds[first:]),
+        presence(samples.clouds, untargeted(real.clouds, len(samples))),
     )
+
+
+def untargeted(real: np.ndarray, count: int) -> np.ndarray:
+    """The held-out patients without the first `count`, as far as as many others remain.
+
+    Those are the samples' targets, and a sample should look real, not be near its own target.
+    """
+    return real[min(count, max(0, len(real) - count)) :]
+
+
+def frechet(features: np.ndarray, real: np.ndarray) -> Interval:
+    """FMD of samples' morphology from that of the held-out patients that were not their targets."""
+    truth = untargeted(real, len(features))
+    return distance_interval(lambda rows: fmd(features[rows], truth), len(features))
 
 
 def presence(samples: np.ndarray, real: np.ndarray) -> float:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from anatomica.experiments.figures import curves
+from anatomica.experiments.quality import frechet
 from anatomica.experiments.runner import Finished, Runner
 from anatomica.experiments.tables import conditions, markdown, shown, write_results
-from anatomica.metrics.bootstrap import Interval, distance_interval
-from anatomica.metrics.frechet import fmd
+from anatomica.metrics.bootstrap import Interval
 
 
 def write_sweep(
@@ -30,7 +30,8 @@ def write_sweep(
     values = [measure(f) for f in done]
     if with_fmd:
         for v, f in zip(values, done, strict=True):
-            v["FMD"] = frechet(runner, f)
+            features = np.stack([runner.load(key).morphology for key in f.keys])
+            v["FMD"] = frechet(features, runner.lab.held_out(f.cell.spec.anatomy).morphology)
     names = list(values[0]) if values else []
     rows = [
         [
@@ -51,11 +52,3 @@ def write_sweep(
         for f, v in zip(done, values, strict=True)
     }
     curves(out / f"{name}.png", table, along, names)
-
-
-def frechet(runner: Runner, done: Finished) -> Interval:
-    """FMD of a point's samples against the held-out patients that were not its targets."""
-    real = runner.lab.held_out(done.cell.spec.anatomy).morphology
-    truth = real[min(len(done.keys), len(real) - len(done.keys)) :]
-    features = np.stack([runner.load(key).morphology for key in done.keys])
-    return distance_interval(lambda rows: fmd(features[rows], truth), len(features))
