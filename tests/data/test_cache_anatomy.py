@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from anatomica.cli.train import train
+from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
 from anatomica.models.zoo import steps_of
@@ -16,7 +16,7 @@ from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 
 def run(*arguments) -> None:
-    result = CliRunner().invoke(train, [*map(str, arguments)])
+    result = CliRunner().invoke(app, ["train", *map(str, arguments)])
     if isinstance(result.exception, Exception):
         raise result.exception
 

@@ -23,7 +23,7 @@ from anatomica.generation import certificate, generate, resolve_for
 from anatomica.homology import persistence_pairs
 from anatomica.models.zoo import Model, load_model
 from anatomica.resolve import Resolved
-from anatomica.sampler import sample
+from anatomica.sampler import Denoiser, sample
 from anatomica.solvers import Guidance
 from anatomica.spec import CartesianDomain, CurvilinearDomain, GlobalDomain, Spec
 from anatomica.volume import LabelMap
@@ -54,6 +54,10 @@ def run(
     seconds = interleaved(steps_of(model, reference, batch), rounds)
     result["step_ms_a_sample"] = {name: 1000 * s / batch for name, s in seconds.items()}
     result["ratios"] = ratios(seconds)
+    console.print("whole samples, guided and unguided ...", highlight=False)
+    result["whole_s_a_sample"] = {
+        name: s / batch for name, s in interleaved(wholes_of(model, reference, batch), rounds).items()
+    }
     console.print("cost against the number of domains and samples ...", highlight=False)
     result["scaling_ms"] = {
         name: 1000 * s for name, s in interleaved(scaling_of(model, reference), rounds).items()
@@ -113,8 +117,25 @@ def steps_of(model: Model, reference: LabelMap, batch: int) -> Timed:
     return found
 
 
+def wholes_of(model: Model, reference: LabelMap, batch: int) -> Timed:
+    """Sampling from noise to the clean latent with all of its steps, without the last polish."""
+    rv, atria = tasks.right_ventricle(), tasks.atrial_separation()
+    denoisers = {"unguided": model.denoiser} | {
+        name: Guidance().denoiser(model, resolve_for(model, spec, reference))
+        for name, spec in (
+            ("geometry, local 16^3", on_grid(rv, CartesianDomain, 16)),
+            ("topology, 64^3", on_grid(atria, GlobalDomain, 64)),
+        )
+    }
+
+    def whole(denoiser: Denoiser) -> Callable[[], object]:
+        return lambda: sample(denoiser, model.latent_shape, range(batch), model.sampling)
+
+    return {name: whole(denoiser) for name, denoiser in denoisers.items()}
+
+
 def scaling_of(model: Model, reference: LabelMap) -> Timed:
-    """The solver's own step (no U-Net) against the number of planes, and a guided step against samples."""
+    """A guided step against the number of planes, and against the number of samples."""
     found: Timed = {}
     trunk = tasks.aortic_trunk()
     (constraint,) = trunk.constraints
@@ -273,6 +294,13 @@ def markdown(result: dict[str, Any]) -> str:
             [
                 (name, f"{ms:.1f}", f"{ms / result['step_ms_a_sample']['unguided']:.2f}")
                 for name, ms in result["step_ms_a_sample"].items()
+            ],
+        ),
+        *table(
+            ("all steps of a sample", "s a sample", "x unguided"),
+            [
+                (name, f"{s:.2f}", f"{s / result['whole_s_a_sample']['unguided']:.2f}")
+                for name, s in result["whole_s_a_sample"].items()
             ],
         ),
         *table(("ratio", ""), [(name, f"{r:.2f}") for name, r in result["ratios"].items()]),

@@ -19,7 +19,18 @@ app = typer.Typer(
 )
 
 # Modules of this folder, each with a `register(app)` that adds its commands.
-_MODULES = ("measure", "phantom", "prepare", "train", "generate", "evaluate", "models", "demo", "bench")
+_MODULES = (
+    "measure",
+    "phantom",
+    "prepare",
+    "train",
+    "weights",
+    "generate",
+    "evaluate",
+    "models",
+    "demo",
+    "bench",
+)
 for _name in _MODULES:
     importlib.import_module(f"anatomica.cli.{_name}").register(app)
 

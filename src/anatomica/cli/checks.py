@@ -1,4 +1,4 @@
-"""What a command finds out before its hours of work: can the folder be written to, is the device there?"""
+"""What a command finds out before its hours of work: folder writable, device there, cache of the anatomy."""
 
 from __future__ import annotations
 
@@ -34,3 +34,12 @@ def writable_folder(path: Path) -> Path:
         raise AnatomicaError(
             f"--out {str(path)!r} is not a folder that can be written to ({error.strerror or error})"
         ) from None
+
+
+def check_cache(data: Path, anatomy: str, owner: Path | str) -> None:
+    """Refuse a cache whose anatomy is not that of the run, model or option it is used with."""
+    from anatomica.data.cache import open_cache
+
+    found = open_cache(data).anatomy.name
+    if found != anatomy:
+        raise AnatomicaError(f"{data} holds {found} maps, but {owner} is {anatomy}")
