@@ -19,10 +19,13 @@ from anatomica.parse import membership
 from anatomica.potentials import composite_potential, geometric_potential, topological_potential
 from anatomica.residuals import EMPTY, EMPTY_TEMPERATURE, FILLING_TOLERANCE
 from anatomica.resolve import Wanted, resolve
+from anatomica.solvers import Guidance
 from anatomica.spec import BettiPrior, Weights
 from anatomica.spec_yaml import parse_spec
 from anatomica.substructures import parser
 from tiny_prior import TINY
+
+CLEAN = torch.zeros(1)
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["paper's field", "split field"])
@@ -170,7 +173,7 @@ def test_an_empty_domain_is_filled_around_its_centroid(model: Model) -> None:
         z = z - 0.5 * slope / slope.norm().clamp_min(1e-6)
     assert mass(z) < EMPTY * 0.004
     for _ in range(60):
-        z = z + newton_step(model, [r], frame, z, Settings(radius=0.1))
+        z = z + newton_step(model, [r], frame, z, CLEAN, Settings(radius=0.1))
     assert mass(z) == pytest.approx(0.004, rel=0.1)
 
 
@@ -194,7 +197,7 @@ def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> 
 
     before = worst(z)
     for _ in range(40):
-        z = z + newton_step(model, constraints, frame, z, settings)
+        z = z + newton_step(model, constraints, frame, z, CLEAN, settings)
     assert before > 5
     assert worst(z) < 1
 
@@ -215,50 +218,41 @@ def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
     correct = gauss_newton(model, constraints, settings)
     D_w = corrected(lambda z, sigma: z, correct)
     for _ in range(5):
-        moved = D_w(z, torch.ones(2))
+        moved = D_w(z, torch.zeros(2))
         assert torch.isfinite(moved).all()
         assert (moved - z).square().mean().sqrt() <= settings.radius * 1.01
         z = moved
 
 
-def test_the_response_is_the_denoisers_and_only_above_the_level() -> None:
-    """Of a linear denoiser a finite difference is exact."""
-    smooth = torch.nn.AvgPool3d(3, 1, 1)
-    z, x = latent(), torch.randn(2, 3, 4, 4, 4, generator=torch.Generator().manual_seed(1))
-    seen = []
-
-    def correct(z_0, respond):
-        seen.append(None if respond is None else respond(x))
-        return z_0
-
-    D_w = corrected(lambda z, sigma: smooth(z), correct, shaped=0.5)
-    assert torch.equal(D_w(z, torch.full((2,), 0.4)), smooth(z))
-    D_w(z, torch.full((2,), 2.0))
-    assert seen[0] is None
-    assert torch.allclose(seen[1], smooth(x), atol=1e-4)
-
-
-def test_a_shaped_step_does_the_same_to_a_residual_but_moves_what_belongs_to_it(model: Model) -> None:
+def test_steps_in_noise_lead_beyond_their_end(model: Model) -> None:
+    """1 + lead sigma / (1 + sigma) times as far, each sample by its own noise, and no further than reach."""
     constraints = resolved(model, spec("{mass: 0.3}"))
-    frame = Frame.model(anatomy("coronary"), model.n)
-    free = Settings(radius=1e9, reach=1e9, union="margin", grid=64)
-    z, smooth = latent(), torch.nn.AvgPool3d(3, 1, 1)
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    (probe,) = probes(model, constraints[0], frame, features, free)
-    J = jacobian(model, z, features, probe, constraints[0])
-    plain = newton_step(model, constraints, frame, z, free)
-    shaped = newton_step(model, constraints, frame, z, free, respond=smooth)
-    effect, same = ((J @ step.flatten(1)[..., None])[..., 0] for step in (plain, shaped))
-    assert torch.allclose(effect, same, rtol=1e-3)
-    direction = torch.nn.functional.cosine_similarity(shaped.flatten(1), smooth(plain).flatten(1))
-    assert torch.allclose(direction, torch.ones(2), atol=1e-4)
-    limited = newton_step(model, constraints, frame, z, replace(free, reach=0.01), respond=smooth)
-    assert (limited.flatten(1).square().mean(1).sqrt() <= 0.0101).all()
+    frame, z = Frame.model(anatomy("coronary"), model.n), latent()
+    sigma = torch.tensor([0.0, 3.0])
+    free = Settings(radius=1e9, reach=1e9, lead=4.0)
+    plain = newton_step(model, constraints, frame, z, torch.zeros(2), free)
+    further = newton_step(model, constraints, frame, z, sigma, free)
+    assert torch.allclose(further[0], plain[0])
+    assert torch.allclose(further[1], 4 * plain[1], rtol=1e-5)
+    short = newton_step(model, constraints, frame, z, sigma, replace(free, radius=0.01, reach=0.02))
+    rms = short.square().mean(dim=(1, 2, 3, 4)).sqrt()
+    assert rms.tolist() == pytest.approx([0.01, 0.06], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("target", "longest"), [("{mass: 0.9}", 0.6), ("{betti: {b0: 9, b1: 0, b2: 0}}", 0.08)]
+)
+def test_moments_have_a_lead_and_counts_have_none(model: Model, target: str, longest: float) -> None:
+    """A lead that would go to the moon shows the limit: 0.3 sigma, and 0.08 for what only counts."""
+    guidance = Guidance(newton=Settings(lead=1e9))
+    z, sigma = latent(), torch.full((2,), 2.0)
+    moved = guidance.denoiser(model, resolved(model, spec(target)))(z, sigma) - model.denoiser(z, sigma)
+    assert moved.square().mean(dim=(1, 2, 3, 4)).sqrt().tolist() == pytest.approx([longest] * 2, rel=1e-3)
 
 
 def test_a_step_is_no_longer_than_the_radius(model: Model) -> None:
     constraints = resolved(model, spec("{mass: 0.9}"))
     frame = Frame.model(anatomy("coronary"), model.n)
-    step = newton_step(model, constraints, frame, latent(), Settings(radius=0.01))
+    step = newton_step(model, constraints, frame, latent(), torch.zeros(2), Settings(radius=0.01))
     rms = step.flatten(1).square().mean(1).sqrt()
     assert all(math.isclose(x, 0.01, rel_tol=1e-3) or x < 0.01 for x in rms.tolist())

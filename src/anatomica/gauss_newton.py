@@ -27,26 +27,24 @@ from anatomica.resolve import Resolved
 from anatomica.sparse import sample_where_it_varies
 from anatomica.substructures import temperature
 
-Response = Callable[[Tensor], Tensor]
-"""How the clean prediction responds to a change of the noisy latent: x -> dD/dz x."""
 SCATTER_POINTS = 1024
 """Points whose derivatives are scattered at a time, so that they stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`damping` is the share of J J^T's mean diagonal that is added to it; `radius` the largest RMS change of
-    a standardised latent a step, which keeps early, noisy predictions from being torn apart; `inner` the
-    number of steps at each noise level; `shaped` the noise level above which a step that moves organs is
-    shaped by the prior, and `reach` its radius; `union` how geometry sees several tissues; `skip` the
-    variation below which topology does not decode every point; `grid` the most points an axis at which
-    geometry is measured while sampling (the last polish uses the constraint's own grid)."""
+    """`damping` is the share of J J^T's mean diagonal that is added to it; `lead` how much further than to
+    their end steps in noise go, `reach` how far at most (RMS of the standardised latent, in units of sigma)
+    and `radius` how far at most without noise; `inner` the number of steps at each noise level; `union` how
+    geometry sees several tissues; `skip` the variation below which topology does not decode every point;
+    `grid` the most points an axis at which geometry is measured while sampling (the last polish uses the
+    constraint's own grid)."""
 
     damping: float = 0.003
+    lead: float = 4.0
+    reach: float = 0.3
     radius: float = 0.08
     inner: int = 1
-    shaped: float = 0.5
-    reach: float = 0.2
     union: Union = "sum"
     skip: float = 0.02
     grid: int = 16
@@ -54,8 +52,8 @@ class Settings:
 
 def gauss_newton(
     model: Model, resolved: Sequence[Resolved], settings: Settings = Settings()
-) -> Callable[[Tensor, Response | None], Tensor]:
-    """correct(z_0, respond) -> z_0 nearer to the targets, for `guidance.corrected`.
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """correct(z_0, sigma) -> z_0 nearer to the targets, for `guidance.corrected`.
 
     With residuals rho in units of their tolerances and J = d rho / d z, the step is
     -J^T (J J^T + mu I)^-1 rho, the smallest change of the latent that removes the residuals, damped so that
@@ -64,14 +62,11 @@ def gauss_newton(
     residual's gradient is a reweighted scatter of it.
     """
     frame = Frame.model(anatomy(model.anatomy), model.n)
-
     resolved = [coarsened(r, settings.grid) for r in resolved]
 
-    def correct(
-        z_0: Float[Tensor, "b c h w d"], respond: Response | None = None
-    ) -> Float[Tensor, "b c h w d"]:
+    def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
         for _ in range(settings.inner):
-            z_0 = z_0 + newton_step(model, resolved, frame, z_0, settings, respond)
+            z_0 = z_0 + newton_step(model, resolved, frame, z_0, sigma, settings)
         return z_0
 
     return correct
@@ -91,13 +86,21 @@ def newton_step(
     resolved: Sequence[Resolved],
     frame: Frame,
     z: Float[Tensor, "b c h w d"],
+    sigma: Float[Tensor, " b"],
     settings: Settings,
-    respond: Response | None = None,
 ) -> Float[Tensor, "b c h w d"]:
-    """One damped minimum-norm step at clean standardised latents."""
+    """One damped minimum-norm step at clean standardised latents that were predicted in noise of level sigma.
+
+    A sampler moves its noisy latent by only a part of what a prediction changes, and the denoiser takes back
+    of that what is no anatomy: an aorta that is pulled at five planes comes back whole, and nearer to them.
+    So steps in noise lead beyond their end, up to 1 + lead times. Were they no longer than needed, the last
+    steps would have to do the work where no denoiser comes after them, and bend the aorta at its planes.
+    """
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
     found = [(probe, r) for r in resolved for probe in probes(model, r, frame, features, settings)]
-    return step_from(model, z, features, found, settings, respond)
+    sigma = sigma.to(z).view(-1, 1, 1, 1, 1)
+    step = (1 + settings.lead * sigma / (1 + sigma)) * step_from(model, z, features, found, settings)
+    return limited(step, (settings.reach * sigma).clamp_min(settings.radius))
 
 
 def step_from(
@@ -106,19 +109,14 @@ def step_from(
     features: Tensor,
     found: Sequence[tuple[Probe, Resolved]],
     settings: Settings,
-    respond: Response | None = None,
 ) -> Float[Tensor, "b c h w d"]:
-    """The step that removes the probes' residuals, shaped by the prior if it is known how that responds."""
+    """The step that removes the probes' residuals."""
     acting = [(probe, r) for probe, r in found if probe.rho.shape[1] and probe.points.shape[1]]
     if not acting:
         return torch.zeros_like(z)
     rho = torch.cat([probe.rho for probe, _ in acting], dim=1)
     J = torch.cat([jacobian(model, z, features, probe, r) for probe, r in acting], dim=1)
-    step = _solve(rho, J, settings)
-    if respond is None:
-        return _limited(step, settings.radius).view_as(z)
-    shaped = _shaped(step, J, lambda x: respond(x.view_as(z)).flatten(1))
-    return _limited(shaped, settings.reach).view_as(z)
+    return _solve(rho, J, settings).view_as(z)
 
 
 def probes(model: Model, r: Resolved, frame: Frame, features: Tensor, settings: Settings) -> list[Probe]:
@@ -274,23 +272,7 @@ def _solve(rho: Float[Tensor, "b r"], J: Float[Tensor, "b r D"], settings: Setti
     return (weights[:, None] @ J)[:, 0]
 
 
-def _shaped(
-    step: Float[Tensor, "b D"], J: Float[Tensor, "b r D"], respond: Callable[[Tensor], Tensor]
-) -> Float[Tensor, "b D"]:
-    """The step as the prior would make it: C step, scaled so that it does to the residuals what step does.
-
-    sigma^2 dD/dz is the covariance C of the clean latents that a noisy one may come from. The plain step
-    moves only the cells that the residuals read, and an aorta asked for at five planes gets five kinks; C
-    moves with them what belongs to them. The scale is the least-squares one, so that of C alone its
-    directions count.
-    """
-    moved = respond(step)
-    wanted, made = ((J @ x[..., None])[..., 0] for x in (step, moved))
-    scale = (wanted * made).sum(-1, keepdim=True) / made.square().sum(-1, keepdim=True).clamp_min(1e-12)
-    return scale.clamp_min(0) * moved
-
-
-def _limited(step: Float[Tensor, "b D"], radius: float) -> Float[Tensor, "b D"]:
-    """The step, no longer than the radius."""
-    rms = step.square().mean(dim=-1, keepdim=True).sqrt()
-    return step * (radius / rms.clamp_min(radius))
+def limited(step: Float[Tensor, "b c h w d"], radius: float | Tensor) -> Float[Tensor, "b c h w d"]:
+    """The step, its RMS no larger than the radius."""
+    rms = step.square().mean(dim=(1, 2, 3, 4), keepdim=True).sqrt()
+    return step * (radius / torch.maximum(rms, torch.as_tensor(radius).to(rms)))

@@ -36,29 +36,10 @@ def guided(
     return D_w
 
 
-NUDGE = 0.1
-"""How far a noisy latent is moved to see how its clean prediction responds, in units of sigma."""
-
-
-def corrected(
-    denoiser: Denoiser,
-    correct: Callable[[Tensor, Callable[[Tensor], Tensor] | None], Tensor],
-    shaped: float = float("inf"),
-) -> Denoiser:
-    """D_w(z; sigma) = correct(D(z; sigma), respond): a solver's step on the clean prediction.
-
-    Above the noise level `shaped` the solver gets `respond`, x -> dD/dz x by a finite difference, which costs
-    a call of the denoiser; below, where the prediction nearly is the noisy latent, None.
-    """
+def corrected(denoiser: Denoiser, correct: Callable[[Tensor, Tensor], Tensor]) -> Denoiser:
+    """D_w(z; sigma) = correct(D(z; sigma), sigma): a solver's step on the clean prediction."""
 
     def D_w(z: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
-        z_0 = denoiser(z, sigma)
-
-        def respond(x: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b c h w d"]:
-            rms = x.flatten(1).square().mean(dim=1).sqrt().clamp_min(1e-12)
-            h = (NUDGE * sigma / rms).view(-1, 1, 1, 1, 1)
-            return (denoiser(z + h * x, sigma) - z_0) / h
-
-        return correct(z_0, respond if float(sigma.max()) > shaped else None)
+        return correct(denoiser(z, sigma), sigma)
 
     return D_w

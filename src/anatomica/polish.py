@@ -10,7 +10,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from anatomica.frame import Frame
-from anatomica.gauss_newton import Settings, fillings, margins, probabilities, step_from, valid_domains
+from anatomica.gauss_newton import (
+    Settings,
+    fillings,
+    limited,
+    margins,
+    probabilities,
+    step_from,
+    valid_domains,
+)
 from anatomica.labels import anatomy
 from anatomica.models.field import corners
 from anatomica.models.zoo import Model
@@ -75,7 +83,7 @@ def _polish_one(
             slack = SLACK[0] if turn < steps // 2 else SLACK[1]
             found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
             base, last, scale = z, error, 1.0
-            step = step_from(model, z, features, found, settings)
+            step = limited(step_from(model, z, features, found, settings), settings.radius)
         else:
             scale /= 2
     return best

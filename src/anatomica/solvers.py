@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from torch import Tensor
@@ -33,10 +33,11 @@ class Guidance:
     def denoiser(self, model: Model, resolved: Sequence[Resolved]) -> Denoiser:
         """The model's denoiser, guided."""
         if self.solver == "gauss-newton":
-            # A count moves single voxels, moments move organs: only the latter are shaped by the prior.
-            moments = any(r.wanted.any_moment for r in resolved)
-            shaped = self.newton.shaped if moments else float("inf")
-            return corrected(model.denoiser, gauss_newton(model, resolved, self.newton), shaped)
+            newton = self.newton
+            if not any(r.wanted.any_moment for r in resolved):
+                # A count moves single voxels, moments move organs: only these have far to go.
+                newton = replace(newton, lead=0.0, reach=0.0)
+            return corrected(model.denoiser, gauss_newton(model, resolved, newton))
         parse = parser(model, resolved, self.variant, "max")
         return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
 

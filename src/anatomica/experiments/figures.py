@@ -104,6 +104,8 @@ def curves(
                     low, high = [v.low for _, v in here], [v.high for _, v in here]
                     axis.fill_between(x, low, high, color=COLOURS[i % 10], alpha=0.15)
             axis.set_xscale("log")
+            if key == "FMD":  # too strong a weight multiplies it by hundreds
+                axis.set_yscale("log")
             axis.set_title(f"{name}: {key}", fontsize=8)
             axis.set_xlabel(xlabel, fontsize=8)
     axes[0, 0].legend(fontsize=7)

@@ -61,6 +61,8 @@ class Method:
     def identity(self) -> dict[str, Any]:
         """What of the method decides a sample."""
         guidance = None if self.guidance is None else asdict(self.guidance)
+        if guidance is not None and guidance["solver"] == "gradient":
+            del guidance["newton"], guidance["polish"]
         return {"guidance": guidance, "conditioning": self.conditioning, "decoder": self.decoder}
 
 
