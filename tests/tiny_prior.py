@@ -43,17 +43,17 @@ def ellipsoids(count: int, n: int = N, classes: int = 4, seed: int = 0) -> torch
     return maps
 
 
-def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4) -> Path:
+def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4, n: int = N) -> Path:
     """An untrained model on disk: enough to load, sample and decode."""
     classes = len(anatomy(name).table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        autoencoder = Autoencoder(classes, TINY.autoencoder)
-        edm = EDM(UNet(3, 4, TINY.unet), TINY.edm)
+        autoencoder = Autoencoder(classes, dataclasses.replace(TINY.autoencoder, n=n))
+        edm = EDM(UNet(3, n // 4, TINY.unet), TINY.edm)
         # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
         with torch.no_grad():
             autoencoder.field.mlp[-1].weight.mul_(6)
-        scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, 4, 4, 4))
-    population = population_moments(ellipsoids(patients), classes)
+        scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, n // 4, n // 4, n // 4))
+    population = population_moments(ellipsoids(patients, n), classes)
     notes = {"preset": "small"}
     return save_model(folder, name, autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes, population)

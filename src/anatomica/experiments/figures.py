@@ -80,6 +80,7 @@ def curves(
     table: Mapping[tuple[str, str, float], Mapping[str, Interval]],
     xlabel: str,
     measures: Sequence[str],
+    legend: str,
 ) -> None:
     """A row of axes a task, a column a measure, a curve with its interval for every setting."""
     tasks = list(dict.fromkeys(t for t, _, _ in table))
@@ -104,11 +105,14 @@ def curves(
                     low, high = [v.low for _, v in here], [v.high for _, v in here]
                     axis.fill_between(x, low, high, color=COLOURS[i % 10], alpha=0.15)
             axis.set_xscale("log")
+            places = sorted({x for t, _, x in table if t == name})
+            axis.set_xticks(places, [f"{x:g}" for x in places])
+            axis.set_xticks([], minor=True)
             if key == "FMD":  # too strong a weight multiplies it by hundreds
                 axis.set_yscale("log")
             axis.set_title(f"{name}: {key}", fontsize=8)
             axis.set_xlabel(xlabel, fontsize=8)
-    axes[0, 0].legend(fontsize=7)
+    axes[0, 0].legend(fontsize=7, title=legend, title_fontsize=7)
     _save(figure, path)
 
 

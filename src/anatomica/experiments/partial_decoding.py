@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anatomica.experiments import paper
 from anatomica.experiments.figures import scatter
-from anatomica.experiments.geometric import MEASURES, fidelities, floor_lines, mean_seconds
+from anatomica.experiments.geometric import MEASURES, fidelities, floor_lines, speeds
 from anatomica.experiments.lab import Lab
 from anatomica.experiments.plan import GRADIENT_L, GRADIENT_V, NEWTON_L, Cell, Profile, changed, resampled
 from anatomica.experiments.quality import qualities
@@ -42,14 +42,13 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
 
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     found, floors = qualities(runner, done)
-    errors, seconds = [fidelities(f) for f in done], [mean_seconds(f) for f in done]
+    errors, speed = [fidelities(f) for f in done], speeds(done)
     best = {key: smallest([e[key].value for e in errors]) for key in MEASURES}
     rows, summary = [], {}
     for i, (f, q) in enumerate(zip(done, found, strict=True)):
         domain, level = f.cell.setting("domain"), f.cell.setting("resolution")
         is_paper = f.cell.method.key != NEWTON_L.key
         known = paper.PARTIAL_DECODING.get((domain, level), (None,) * 6) if is_paper else (None,) * 6
-        speed = max(seconds) / seconds[i]
         rows.append(
             [
                 f.cell.method.title,
@@ -62,22 +61,22 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
                 ),
                 shown(q.fmd, known[3]),
                 shown(q.nna, known[4]),
-                f"{speed:.2f}" + beside(known[5]),
-                f"{seconds[i]:.1f}",
+                f"{speed[i][1]:.2f}" + beside(known[5]),
+                f"{speed[i][0]:.1f}",
             ]
         )
         summary[f.cell.name] = {k: list(v) for k, v in errors[i].items()} | {
             "quality": q.as_json(),
-            "seconds": seconds[i],
-            "speed": speed,
+            "seconds": speed[i][0],
+            "speed": speed[i][1],
         }
     header = ("Approach", "Domain", "Res.", "n", "Mass", "Cent.", "Cov.", "FMD", "1-NNA", "Speed", "CPU s")
     text = "# Partial decoding\n\n" + markdown(header, rows) + "\n" + floor_lines(floors)
-    text += "Speed is samples a processor second relative to the slowest row. " + conditions(runner, done)
+    text += "Speed is samples a processor second relative to Anatomica-V's. " + conditions(runner, done)
     text += f"\n![speed and fidelity]({NAME}.png)\n"
     write_results(runner, done, out, NAME, text, summary)
     points = [
         (f"{f.cell.method.title}, {f.cell.setting('domain')} {f.cell.setting('resolution')}", s, e)
-        for f, s, e in zip(done, seconds, errors, strict=True)
+        for f, (s, _), e in zip(done, speed, errors, strict=True)
     ]
     scatter(out / f"{NAME}.png", points, "processor seconds a sample", MEASURES)

@@ -51,4 +51,4 @@ def write_sweep(
         (f.cell.task, str(f.cell.setting(lines)), float(f.cell.setting(along))): v
         for f, v in zip(done, values, strict=True)
     }
-    curves(out / f"{name}.png", table, along, names)
+    curves(out / f"{name}.png", table, along, names, lines)
