@@ -217,11 +217,12 @@ def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
     z = latent()
     correct = gauss_newton(model, constraints, settings)
     D_w = corrected(lambda z, sigma: z, correct)
-    for _ in range(5):
-        moved = D_w(z, torch.zeros(2))
-        assert torch.isfinite(moved).all()
-        assert (moved - z).square().mean().sqrt() <= settings.radius * 1.01
-        z = moved
+    for sigma, longest in ((1.0, settings.reach), (0.0, settings.radius)):
+        for _ in range(5):
+            moved = D_w(z, torch.full((2,), sigma))
+            assert torch.isfinite(moved).all()
+            assert (moved - z).square().mean().sqrt() <= longest * 1.01
+            z = moved
 
 
 def test_steps_in_noise_lead_beyond_their_end(model: Model) -> None:

@@ -104,11 +104,7 @@ def newton_step(
 
 
 def step_from(
-    model: Model,
-    z: Tensor,
-    features: Tensor,
-    found: Sequence[tuple[Probe, Resolved]],
-    settings: Settings,
+    model: Model, z: Tensor, features: Tensor, found: Sequence[tuple[Probe, Resolved]], settings: Settings
 ) -> Float[Tensor, "b c h w d"]:
     """The step that removes the probes' residuals."""
     acting = [(probe, r) for probe, r in found if probe.rho.shape[1] and probe.points.shape[1]]
