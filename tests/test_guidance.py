@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from anatomica.domains.domain import Domains
 from anatomica.frame import Frame
 from anatomica.gauss_newton import Settings, gauss_newton, jacobian, newton_step, probes
 from anatomica.guidance import corrected, guided
@@ -16,9 +17,10 @@ from anatomica.models.unet import UNet
 from anatomica.models.zoo import Model
 from anatomica.moments import Moments, measure_moments
 from anatomica.parse import membership
+from anatomica.polish import certified_probes, certified_voxels
 from anatomica.potentials import composite_potential, geometric_potential, topological_potential
-from anatomica.residuals import EMPTY, EMPTY_TEMPERATURE, FILLING_TOLERANCE
-from anatomica.resolve import Wanted, resolve
+from anatomica.residuals import EMPTY, EMPTY_TEMPERATURE, FILLING_TOLERANCE, Probe
+from anatomica.resolve import QUANTITIES, Resolved, Wanted, resolve
 from anatomica.solvers import Guidance
 from anatomica.spec import BettiPrior, Weights
 from anatomica.spec_yaml import parse_spec
@@ -152,6 +154,45 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     (row,) = jacobian(model, z, features, filling, r)[0]
     exact = torch.autograd.functional.jacobian(filled, z).flatten()
     assert (row - exact).norm() < 1e-3 * exact.norm()
+
+
+def test_overlapping_domains_share_a_jacobian_and_no_slopes(model: Model) -> None:
+    """Two boxes in one probe: the rows of each are those that it has alone, soft and as certified."""
+    boxes = [
+        f"{{family: box, grid: [6, 6, 6], centre_mm: [{x}, 0, 0], size_mm: [8, 9, 10]}}" for x in (-1, 2)
+    ]
+    alone = [resolved(model, spec(EVERYTHING, box))[0] for box in boxes]
+    (a, b), (v, w) = ([r.domains for r in alone], [r.wanted for r in alone])
+    both = replace(
+        alone[0],
+        domains=Domains(
+            *(torch.cat([getattr(a, name), getattr(b, name)]) for name in ("R", "s", "t")),
+            a.grid,
+            torch.cat([a.valid, b.valid]),
+            a.reasons + b.reasons,
+        ),
+        wanted=Wanted(
+            *(
+                torch.cat([getattr(v, name), getattr(w, name)])
+                for name in ("mass", "centroid", "shape", "spread")
+            ),
+            None,
+        ),
+    )
+    z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
+    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+
+    def soft(r: Resolved) -> Probe:
+        return probes(model, r, frame, features, Settings())[0]
+
+    def hard(r: Resolved) -> Probe:
+        return certified_probes(model, r, certified_voxels(model, r, model.n), frame, features, Settings())[0]
+
+    for probe in (soft, hard):
+        J = jacobian(model, z, features, probe(both), both)
+        rows = torch.cat([jacobian(model, z, features, probe(r), r) for r in alone], dim=1)
+        assert J[0].any(dim=1).sum() == 22
+        assert torch.allclose(J, rows, rtol=1e-4, atol=1e-5 * float(rows.abs().max()))
 
 
 def test_an_empty_domain_is_filled_around_its_centroid(model: Model) -> None:

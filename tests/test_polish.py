@@ -12,7 +12,7 @@ from anatomica.labels import anatomy
 from anatomica.measurement import measure_cube
 from anatomica.models.zoo import Model, load_model
 from anatomica.parse import membership
-from anatomica.polish import certified_probes, polish
+from anatomica.polish import certified_probes, certified_voxels, polish
 from anatomica.residuals import Probe, certified_topological_probe
 from anatomica.resolve import resolve
 from anatomica.spec import BettiPrior
@@ -46,10 +46,11 @@ def case(model: Model, domain: str, share: float = 1.1):
 def test_residuals_are_the_certificates(model: Model, domain: str) -> None:
     z, spec, (r,), frame = case(model, domain)
     features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    (probe,) = certified_probes(model, r, frame, features, model.n, Settings())
+    voxels = certified_voxels(model, r, model.n)
     for sample, label_map in enumerate(decode(model, z, model.n)):
+        (probe,) = certified_probes(model, r, voxels, frame, features[sample : sample + 1], Settings())
         volume, centroid = certify(measure_cube(label_map, spec, (r,)), (r,))
-        rho = probe.rho[sample]
+        rho = probe.rho[0]
         assert rho[0].abs().item() == pytest.approx(volume.in_tolerances, rel=1e-3, abs=1e-3)
         assert rho[1:4].norm().item() == pytest.approx(centroid.in_tolerances, rel=1e-3, abs=1e-3)
 
@@ -59,8 +60,9 @@ def test_no_sample_gets_worse_and_a_near_target_gets_closer(model: Model) -> Non
 
     def error(z):
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        (probe,) = certified_probes(model, resolved[0], frame, features, model.n, Settings())
-        return probe.rho.square().sum(1)
+        voxels = certified_voxels(model, resolved[0], model.n)
+        own = (certified_probes(model, resolved[0], voxels, frame, one[None], Settings()) for one in features)
+        return torch.stack([probe.rho.square().sum() for (probe,) in own])
 
     polished = polish(model, resolved, z, model.n, Settings(), steps=12)
     assert (error(polished) <= error(z)).all()
@@ -95,7 +97,7 @@ def test_residuals_beyond_one_are_features_too_many_or_too_few(seed: int) -> Non
     assert int((probe.rho.abs() > 1).sum()) >= 1 + min(2, counts.b1)
     # Each residual's slope, a step of Newton on its own voxel, brings the level to the tolerance.
     logit = torch.logit(S.flatten()[voxel])
-    slope = probe.slope[0].diagonal() * S.flatten()[voxel] * (1 - S.flatten()[voxel])
+    slope = probe.slope[0, 0] * S.flatten()[voxel] * (1 - S.flatten()[voxel])
     assert torch.allclose((logit - probe.rho[0] / slope).abs(), torch.tensor(0.4), atol=1e-3)
 
 
@@ -122,5 +124,6 @@ def test_a_speck_between_decoded_points_is_seen(model: Model, monkeypatch: pytes
     margins = lambda model, features, X, r, settings: coarse if settings.skip else exact  # noqa: E731
     monkeypatch.setattr("anatomica.polish.margins", margins)
     features = model.autoencoder.field.prepare(torch.zeros(1, 3, 4, 4, 4))
-    (probe,) = certified_probes(model, r, frame, features, model.n, Settings())
+    voxels = certified_voxels(model, r, model.n)
+    (probe,) = certified_probes(model, r, voxels, frame, features, Settings())
     assert probe.rho[0].abs().max() > 1

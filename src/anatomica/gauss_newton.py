@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -197,27 +198,23 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
     bend = field.bottleneck_slope(model.scaler.restore(z)).flatten(1, 3)
     taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
     parts, share = corners(probe.points, features.shape[1:4])
-    count = 1 if probe.owner is None else r.domains.count
-    owner = torch.zeros_like(parts[0, :, 0]) if probe.owner is None else probe.owner
-    places = [(owner == k).nonzero()[:, 0] for k in range(count)]
+    parts = probe.owner[:, None] * math.prod(features.shape[1:4]) + parts
+    blocks = probe.rho.shape[1] // probe.slope.shape[1]
     J = []
     for b, slope in enumerate(probe.slope):
-        rows = []
-        for points, s in zip(places, slope.chunk(count), strict=True):
-            touched, G = _by_part(parts[b, points], share[b, points], s[:, points], by_slice[b, points])
-            touched, G = _by_cell(touched, G, field, z.shape[2:])
-            G = (G * bend[b, touched, None]) @ taps
-            rows.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), z.shape[2:]))
-        J.append(torch.cat(rows))
+        touched, G = _by_part(parts[b], share[b], slope, by_slice[b])
+        touched, G = _by_cell(touched, G, field, z.shape[2:])
+        G = (G * bend[b, touched % len(bend[b]), None]) @ taps
+        J.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), z.shape[2:], blocks))
     return torch.stack(J)
 
 
 def _by_part(
     parts: Int64[Tensor, "p 8"],
     share: Float[Tensor, "p 8"],
-    slope: Float[Tensor, "r p"],
+    slope: Float[Tensor, "e p"],
     by_slice: Float[Tensor, "p k"],
-) -> tuple[Int64[Tensor, " t"], Float[Tensor, "t r k"]]:
+) -> tuple[Int64[Tensor, " t"], Float[Tensor, "t e k"]]:
     """The parts that the points read, and d rho / d features in each: slope * share * by_slice, summed."""
     touched, place = parts.unique(return_inverse=True)
     G = slope.new_zeros(len(touched), len(slope) * by_slice.shape[1])
@@ -229,11 +226,12 @@ def _by_part(
 
 
 def _by_cell(
-    parts: Int64[Tensor, " t"], G: Float[Tensor, "t r k"], field: Field, shape: Sequence[int]
-) -> tuple[Int64[Tensor, " u"], Float[Tensor, "u r j"]]:
+    parts: Int64[Tensor, " t"], G: Float[Tensor, "t e k"], field: Field, shape: Sequence[int]
+) -> tuple[Int64[Tensor, " u"], Float[Tensor, "u e j"]]:
     """The cells of the parts, and d rho / d bottleneck in each: every part has its own matrix."""
     (_, w, d), n = shape, field.split
     matrices = field.from_features.weight.detach().view(n**3, field.hidden, -1)
+    # A block's x goes on where that of the block before it ended.
     z, y, x = parts % (n * d), parts // (n * d) % (n * w), parts // (n * n * w * d)
     kind = (x % n * n + y % n) * n + z % n
     touched, place = (((x // n) * w + y // n) * d + z // n).unique(return_inverse=True)
@@ -245,17 +243,17 @@ def _by_cell(
 
 
 def _spread(
-    touched: Int64[Tensor, " t"], G: Float[Tensor, "t r c 27"], shape: Sequence[int]
+    touched: Int64[Tensor, " t"], G: Float[Tensor, "t e c 27"], shape: Sequence[int], blocks: int
 ) -> Float[Tensor, "r D"]:
-    """Each cell's 27 taps added to the cells that they read."""
+    """Each cell's 27 taps added to the cells that they read, in every block's own grid."""
     h, w, d = shape
-    J = G.new_zeros((h + 2) * (w + 2) * (d + 2), *G.shape[1:3])
-    x, y, k = touched // (w * d), touched // d % w, touched % d
+    J = G.new_zeros(blocks * (h + 2) * (w + 2) * (d + 2), *G.shape[1:3])
+    block, x, y, k = touched // (h * w * d), touched // (w * d) % h, touched // d % w, touched % d
     for tap in range(27):
-        at = ((x + tap // 9) * (w + 2) + y + tap // 3 % 3) * (d + 2) + k + tap % 3
+        at = ((block * (h + 2) + x + tap // 9) * (w + 2) + y + tap // 3 % 3) * (d + 2) + k + tap % 3
         J.index_add_(0, at, G[..., tap])
-    J = J.view(h + 2, w + 2, d + 2, *G.shape[1:3])[1:-1, 1:-1, 1:-1]
-    return J.permute(3, 4, 0, 1, 2).flatten(1)
+    J = J.view(blocks, h + 2, w + 2, d + 2, *G.shape[1:3])[:, 1:-1, 1:-1, 1:-1]
+    return J.permute(0, 4, 5, 1, 2, 3).flatten(2).flatten(0, 1)
 
 
 def _solve(rho: Float[Tensor, "b r"], J: Float[Tensor, "b r D"], settings: Settings) -> Float[Tensor, "b D"]:

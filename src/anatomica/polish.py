@@ -20,10 +20,8 @@ from anatomica.gauss_newton import (
     valid_domains,
 )
 from anatomica.labels import anatomy
-from anatomica.models.field import corners
 from anatomica.models.zoo import Model
-from anatomica.moments import measure_moments
-from anatomica.residuals import Probe, certified_probe, certified_topological_probe
+from anatomica.residuals import Probe, Voxels, certified_probe, certified_topological_probe
 from anatomica.resolve import Resolved, of_sample
 
 CLOSE = 0.4
@@ -68,10 +66,11 @@ def _polish_one(
     best, least, worst = z, float("inf"), float("inf")
     base, last = z, float("inf")
     step, scale = torch.zeros_like(z), 1.0
+    seen = [(r, certified_voxels(model, r, n)) for r in resolved]
     for turn in range(steps + 1):
         z = base + scale * step
         features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        found = [(p, r) for r in resolved for p in certified_probes(model, r, frame, features, n, settings)]
+        found = [(p, r) for r, v in seen for p in certified_probes(model, r, v, frame, features, settings)]
         rho = torch.cat([probe.rho.flatten() for probe, _ in found])
         error = rho.square().sum().item()
         score = int((rho.abs() > 1).sum()) + error / (1 + error)
@@ -94,25 +93,22 @@ def _beyond(rho: Tensor, slack: float) -> Tensor:
     return rho.sign() * (rho.abs() - slack).clamp_min(0)
 
 
+def certified_voxels(model: Model, r: Resolved, n: int) -> Voxels | None:
+    """What the certificate will slice of an n^3 label map, if the constraint has moments."""
+    return Voxels.of(r.domains.to(model.scaler.mean).points()[None], n) if r.wanted.any_moment else None
+
+
 def certified_probes(
-    model: Model, r: Resolved, frame: Frame, features: Tensor, n: int, settings: Settings
+    model: Model, r: Resolved, voxels: Voxels | None, frame: Frame, features: Tensor, settings: Settings
 ) -> list[Probe]:
-    """A constraint's residuals as the certificate will measure them on n^3 voxels."""
-    batch, found = len(features), []
+    """One sample's residuals as the certificate will measure them on a label map's voxels."""
+    found = []
     domains = r.domains.to(model.scaler.mean)
-    X = domains.points()
-    X = X if X.dim() == 6 else X.expand(batch, *X.shape)
-    if r.wanted.any_moment:
-        points = X.flatten(1, -2)
-        cells, share = corners(points, (n, n, n))
-        share = share * ((points >= 0) & (points <= 1)).all(dim=-1, keepdim=True)
-        voxels, place = cells.unique(return_inverse=True)
-        centres = (torch.stack([voxels // n**2, voxels // n % n, voxels % n], -1) + 0.5) / n
-        S = probabilities(model, features, centres.expand(batch, -1, 3), r, "margin")
-        found.append(certified_probe(S, centres, place, share, r, frame))
-        hard = ((S > 0.5).to(S).gather(1, place.flatten(1)).view(place.shape) * share).sum(-1)
-        mass = measure_moments(hard.view(X.shape[:-1]), domains).mass
-        found += fillings(model, features, mass, X, r, settings)
+    X = domains.points()[None]
+    if voxels is not None:
+        S = probabilities(model, features, voxels.centres[None], r, "margin")
+        probe, mass = certified_probe(S, voxels, r, frame)
+        found += [probe, *fillings(model, features, mass, X, r, settings)]
     if r.wanted.betti is not None:
         for k in valid_domains(domains):
             S = margins(model, features, X[:, k], r, settings)

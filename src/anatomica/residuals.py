@@ -15,6 +15,7 @@ from torch import Tensor
 
 from anatomica.frame import Frame
 from anatomica.homology import PersistencePairs, persistence_pairs
+from anatomica.models.field import corners
 from anatomica.moments import EPSILON, Moments, measure_moments
 from anatomica.parse import Union
 from anatomica.potentials import betti_of, most
@@ -45,16 +46,17 @@ SURE = 1e-4
 class Probe:
     """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
 
-    `rho` is 0 where a residual is switched off (an invalid domain, a padded feature). `union` says which S
-    the derivative is by. With `owner`, the residuals come in equal blocks, one a domain, and each point acts
-    on its owner's block alone. `temperature` divides the logits (None: the constraint's own).
+    The residuals come in equal blocks of e, one a domain or a feature, and each point acts on its owner's
+    block alone: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an invalid
+    domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the logits
+    (None: the constraint's own).
     """
 
     rho: Float[Tensor, "b r"]
     points: Float[Tensor, "b p 3"]
-    slope: Float[Tensor, "b r p"]
+    slope: Float[Tensor, "b e p"]
+    owner: Int64[Tensor, " p"]
     union: Union
-    owner: Int64[Tensor, " p"] | None = None
     temperature: float | None = None
 
 
@@ -70,7 +72,7 @@ def geometric_probe(
     rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
     moving = _moving(S)
     owner = moving // (S[0, 0].numel())
-    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], union, owner)
+    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], owner, union)
 
 
 def filling_probe(
@@ -105,45 +107,73 @@ def filling_probe(
         rho.append(off * empty[:, k])
         chosen.append(here)
         slope.append(empty[:, k, None].to(mass).expand(-1, count) / (count * FILLING_TOLERANCE))
-    row = torch.repeat_interleave(torch.tensor([s.shape[1] for s in slope])).to(mass.device)
-    own = row == torch.arange(len(rho), device=mass.device)[:, None]
-    slopes = torch.cat(slope, 1)[:, None] * own
-    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), slopes, union, temperature=EMPTY_TEMPERATURE)
+    owner = torch.repeat_interleave(torch.tensor([s.shape[1] for s in slope])).to(mass.device)
+    slopes = torch.cat(slope, 1)[:, None]
+    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), slopes, owner, union, EMPTY_TEMPERATURE)
+
+
+@dataclass(frozen=True, eq=False)
+class Voxels:
+    """The voxels of an n^3 label map that a constraint's domains are sliced from, each domain with its own.
+
+    Voxel v belongs to domain `owner[v]`; `place` and `share` say from which of them, with which weights,
+    each point of the domains is interpolated.
+    """
+
+    centres: Float[Tensor, "v 3"]
+    owner: Int64[Tensor, " v"]
+    place: Int64[Tensor, "b p 8"]
+    share: Float[Tensor, "b p 8"]
+
+    @classmethod
+    def of(cls, X: Float[Tensor, "b k a e g 3"], n: int) -> Voxels:
+        points = X.flatten(1, -2)
+        cells, share = corners(points, (n, n, n))
+        share = share * ((points >= 0) & (points <= 1)).all(dim=-1, keepdim=True)
+        domain = torch.arange(X.shape[1], device=X.device).repeat_interleave(X[0, 0, ..., 0].numel())
+        voxels, place = (domain[:, None] * n**3 + cells).unique(return_inverse=True)
+        x, y, z = voxels // n**2 % n, voxels // n % n, voxels % n
+        return cls((torch.stack([x, y, z], -1) + 0.5) / n, voxels // n**3, place, share)
+
+    def sliced(self, S: Float[Tensor, "b v"]) -> Float[Tensor, "b p"]:
+        """S at the domains' points."""
+        return (S.gather(1, self.place.flatten(1)).view(self.place.shape) * self.share).sum(-1)
 
 
 def certified_probe(
-    S: Float[Tensor, "b v"],
-    centres: Float[Tensor, "v 3"],
-    place: Int64[Tensor, "b p 8"],
-    share: Float[Tensor, "b p 8"],
-    r: Resolved,
-    frame: Frame,
-) -> Probe:
-    """The residuals that the certificate will see: of the label map (S > 1/2), sliced trilinearly.
+    S: Float[Tensor, "b v"], voxels: Voxels, r: Resolved, frame: Frame
+) -> tuple[Probe, Float[Tensor, "b k"]]:
+    """The residuals that the certificate will see: of the label map (S > 1/2), sliced trilinearly; and the
+    masses.
 
-    `place` and `share` say from which voxels, with which weights, each point of the domains is interpolated.
     The values are the hard map's, the slopes are by the soft S.
     """
-    shape = (len(S), r.domains.count, *r.domains.grid)
 
-    def residuals(leaf: Tensor) -> Tensor:
-        corners = leaf.gather(1, place.flatten(1)).view(place.shape)
-        return _geometric(measure_moments((corners * share).sum(-1).view(shape), r.domains), r, frame)
+    def moments(leaf: Tensor) -> Moments:
+        parsed = voxels.sliced(leaf).view(len(S), r.domains.count, *r.domains.grid)
+        return measure_moments(parsed, r.domains)
 
-    rho, slope = _with_slopes(residuals, (S > 0.5).to(S))
+    hard = (S > 0.5).to(S)
+    rho, slope = _with_slopes(lambda leaf: _geometric(moments(leaf), r, frame), hard)
     moving = _moving(S)
-    return Probe(rho, centres[moving].expand(len(S), -1, 3), slope[:, :, moving], "margin")
+    points = voxels.centres[moving].expand(len(S), -1, 3)
+    probe = Probe(rho, points, slope[:, :, moving], voxels.owner[moving], "margin")
+    return probe, moments(hard).mass
 
 
 def _with_slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
-    """(rho (b, r), d rho / d at (b, r, ...)) of a function of a batch."""
+    """(rho (b, k * e), d rho / d at (b, e, ...)) of a function to (b, k, e).
+
+    Each of `at` acts on one of the k domains alone, so one backward pass for each of the e kinds of residual
+    serves all domains.
+    """
     leaf = at.detach().requires_grad_()
     with torch.enable_grad():
         rho = function(leaf)
-        b, count = rho.shape
-        pick = torch.eye(count, dtype=at.dtype, device=at.device)[:, None].expand(count, b, count)
+        kinds = torch.eye(rho.shape[-1], dtype=at.dtype, device=at.device)
+        pick = kinds[:, None, None].expand(-1, *rho.shape)
         (slope,) = torch.autograd.grad(rho, leaf, pick, is_grads_batched=True)
-    return rho.detach(), slope.transpose(0, 1)
+    return rho.detach().flatten(1), slope.transpose(0, 1)
 
 
 def _moving(S: Tensor) -> Int64[Tensor, " m"]:
@@ -151,7 +181,7 @@ def _moving(S: Tensor) -> Int64[Tensor, " m"]:
     return ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
 
 
-def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
+def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b k e"]:
     """(measured - wanted) / tolerance, zero in invalid domains, centroid and shape only of enough mass."""
     c, wanted = r.constraint, r.wanted
     valid = r.domains.valid.to(m.mass).expand_as(m.mass)
@@ -173,7 +203,7 @@ def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b r"]:
         square = wanted.spread.to(m.mass).square().clamp_min(EPSILON)
         off = (m.size / square - 1) / 2 / (c.tolerance.spread_percent / 100)
         parts.append((enough * off)[..., None])
-    return torch.cat(parts, dim=-1).flatten(1)
+    return torch.cat(parts, dim=-1)
 
 
 def topological_probe(S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], prior: BettiPrior) -> Probe:
@@ -270,9 +300,9 @@ def _critical_probe(
     count, each = max(len(rho) for rho, _, _ in asked), asked[0][1].shape[1]
     rho = X.new_zeros(len(X), count)
     voxel = torch.zeros(len(X), count, each, dtype=torch.long, device=X.device)
-    slope = X.new_zeros(len(X), count, count, each)
+    slope = X.new_zeros(len(X), count, each)
     for sample, (off, acts_on, by) in enumerate(asked):
-        own = torch.arange(len(off), device=X.device)
-        rho[sample, own], voxel[sample, own], slope[sample, own, own] = off, acts_on, by
+        rho[sample, : len(off)], voxel[sample, : len(off)], slope[sample, : len(off)] = off, acts_on, by
     at = voxel.flatten(1)[..., None].expand(-1, -1, 3)
-    return Probe(rho, torch.gather(X.flatten(1, -2), 1, at), slope.flatten(2), "margin")
+    owner = torch.arange(count, device=X.device).repeat_interleave(each)
+    return Probe(rho, torch.gather(X.flatten(1, -2), 1, at), slope.flatten(1)[:, None], owner, "margin")
