@@ -172,10 +172,7 @@ def test_overlapping_domains_share_a_jacobian_and_no_slopes(model: Model) -> Non
             a.reasons + b.reasons,
         ),
         wanted=Wanted(
-            *(
-                torch.cat([getattr(v, name), getattr(w, name)])
-                for name in ("mass", "centroid", "shape", "spread")
-            ),
+            *(torch.cat([getattr(v, name), getattr(w, name)]) for name in QUANTITIES),
             None,
         ),
     )

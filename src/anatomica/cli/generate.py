@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from anatomica.feasibility import Comparison
     from anatomica.generation import Sample
     from anatomica.models.zoo import Model
+    from anatomica.plausibility import Unusual
     from anatomica.recipe import Arguments
     from anatomica.resolve import Resolved
     from anatomica.spec import Spec
@@ -143,7 +144,8 @@ def generate(
 
     Writes a NIfTI a sample with colour tables, a contact sheet, report.json (with the recipe), report.html.
     The final label maps are measured as `anatomica measure` does; a target unlike anything in the training
-    population is said so first, and tried. Ctrl-C keeps what is finished, with its report.
+    population is said so first, and tried; a sample with volumes that no training patient's come near is
+    said so after. Ctrl-C keeps what is finished, with its report.
     """
     from rich.console import Console
 
@@ -237,6 +239,7 @@ def run(
     from anatomica.feasibility import compare
     from anatomica.generation import generate_each
     from anatomica.nifti import save
+    from anatomica.plausibility import unusual_tissues
     from anatomica.recipe import make_recipe
     from anatomica.report import population_table, report_table, volume_table, write_report
     from anatomica.solvers import Guidance
@@ -277,11 +280,15 @@ def run(
         if not made:
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - began
-    write_report(out, made, spec, resolved, make_recipe(prior, spec, resolved, arguments), comparisons)
+    unusual = [unusual_tissues(prior, s.label_map) for s in made]
+    recipe = make_recipe(prior, spec, resolved, arguments)
+    write_report(out, made, unusual, spec, resolved, recipe, comparisons)
     console.print(report_table(made) if spec is not None else volume_table(prior, made))
+    for line in unlike_training(made, unusual):
+        console.print(line, style="yellow", markup=False, highlight=False)
     for line in remarks(resolved, comparisons):
         console.print(line, style="dim", markup=False, highlight=False)
-    met = f"{sum(s.met for s in made)} of {len(made)} meet every constraint; " if spec is not None else ""
+    met = verdict(made, unusual) if spec is not None else ""
     drawn = sum(s.drawn for s in made)
     rate = 60 * len(made) / seconds
     samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
@@ -318,6 +325,25 @@ def keep_each(
     except KeyboardInterrupt:
         stopped = True
     return stopped
+
+
+def verdict(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> str:
+    """How many samples are what was asked for, and how many of them are no anatomy."""
+    met = [odd for sample, odd in zip(made, unusual, strict=True) if sample.met]
+    strange = sum(bool(odd) for odd in met)
+    aside = f", {strange} of these with tissues unlike any training patient's" if strange else ""
+    return f"{len(met)} of {len(made)} meet every constraint{aside}; "
+
+
+def unlike_training(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> list[str]:
+    """A line for each sample that is unlike the training patients, met or not."""
+    from anatomica.plausibility import sentence
+
+    return [
+        f"seed {s.seed} may be no anatomy: {sentence(odd)}"
+        for s, odd in zip(made, unusual, strict=True)
+        if odd
+    ]
 
 
 def remarks(resolved: Sequence[Resolved], comparisons: Sequence[Comparison]) -> list[str]:

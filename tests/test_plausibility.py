@@ -1,0 +1,67 @@
+"""A sample is unusual where a tissue's volume is far from every training patient's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.cli.generate import unlike_training, verdict
+from anatomica.generation import Sample
+from anatomica.models.zoo import Model, load_model
+from anatomica.plausibility import Unusual, sentence, unusual_tissues
+from anatomica.volume import LabelMap, cube_affine
+from tiny_prior import save_tiny_model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Model:
+    """Two patients with 100 and 200 voxels of 16^3 of the first tissue, and 50 of the second in one alone."""
+    loaded = load_model(save_tiny_model(tmp_path_factory.mktemp("model")))
+    population = torch.zeros(2, len(loaded.table.ids), 10)
+    population[:, 1, 0] = torch.tensor([100.0, 200.0]) / 16**3
+    population[0, 2, 0] = 50 / 16**3
+    return replace(loaded, population=population)
+
+
+def patient(model: Model, *counts: int) -> LabelMap:
+    """A label map with so many voxels of the first tissues."""
+    array = np.zeros(16**3, dtype=np.uint8)
+    start = 0
+    for label, count in zip(model.table.ids[1:], counts, strict=False):
+        array[start : start + count] = label
+        start += count
+    return LabelMap(array.reshape(16, 16, 16), cube_affine(model.edge_mm, 16), model.table)
+
+
+@pytest.mark.parametrize(
+    ("counts", "odd"),
+    [((100, 50), ()), ((67, 0), ()), ((299, 74), ()), ((66, 50), (0,)), ((301,), (0,)), ((150, 76), (1,))],
+)
+def test_volumes_far_from_all_patients_are_unusual(model: Model, counts, odd) -> None:
+    found = unusual_tissues(model, patient(model, *counts))
+    assert [u.tissue for u in found] == [model.table.tissues[i] for i in odd]
+
+
+def test_a_tissue_is_missed_if_every_patient_has_it(model: Model) -> None:
+    (missing,) = unusual_tissues(model, patient(model))
+    assert missing.volume_ml == 0
+    assert str(missing) == f"no {model.table.tissues[0]}"
+
+
+def test_nothing_is_unusual_without_a_population(model: Model) -> None:
+    assert unusual_tissues(replace(model, population=None), patient(model, 4000)) == ()
+
+
+def test_the_verdict_counts_met_samples_that_are_no_anatomy(model: Model) -> None:
+    made = [Sample(seed, patient(model, 400), torch.zeros(3, 4, 4, 4), 1.0) for seed in (4, 5)]
+    unusual = [unusual_tissues(model, made[0].label_map), ()]
+    assert verdict(made, unusual).startswith("2 of 2 meet every constraint, 1 of these with tissues unlike")
+    (line,) = unlike_training(made, unusual)
+    assert line.startswith("seed 4 may be no anatomy")
+    assert verdict(made, [(), ()]) == "2 of 2 meet every constraint; "
+
+
+def test_a_long_list_is_cut() -> None:
+    many = [Unusual(f"T{i}", 1.0, 2.0, 3.0) for i in range(5)]
+    assert sentence(many).endswith("T2 1 mL (training 2 to 3 mL) and 2 more")
