@@ -81,6 +81,15 @@ def test_memorised_samples_are_found() -> None:
     assert (found.emd[2:] > 1e-3).all()
 
 
+def test_the_promising_candidates_hold_the_nearest() -> None:
+    training, drawn = ellipsoids(30, seed=6), ellipsoids(6, seed=7)
+    points = [np.stack([tissue_clouds(m, 4, 64) for m in x]) for x in (drawn, training)]
+    known = Known.of(training, points[1])
+    few, all_of_them = (nearest_training(drawn, points[0], known, count) for count in (8, 30))
+    assert few.by_emd.tolist() == all_of_them.by_emd.tolist()
+    assert few.emd == pytest.approx(all_of_them.emd, rel=0.01)
+
+
 def test_neighbours_share_at_least_half_of_the_tissues() -> None:
     """Training case 0 is the query without two of its three tissues; case 1 is another patient with all."""
     query = clouds(1, 0)[:, [0, 1, 1]]

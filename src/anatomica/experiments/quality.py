@@ -21,6 +21,12 @@ from anatomica.metrics.diversity import dissimilarity, spread
 from anatomica.metrics.frechet import fmd
 from anatomica.metrics.nna import one_nna
 
+CODE = tuple(
+    f"metrics/{name}"
+    for name in ("bootstrap", "clouds", "diversity", "emd", "frechet", "nearest", "nna", "overlap")
+)
+"""What decides these numbers, besides this module."""
+
 
 @dataclass(frozen=True)
 class Quality:
@@ -69,7 +75,7 @@ def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
     """From the cache, or computed and put there."""
     real = lab.held_out(anatomy)
     sets = [[*p.ids, hashlib.sha256(p.morphology.tobytes()).hexdigest()] for p in (samples, real)]
-    name = content_hash([anatomy, *sets, code_version(("metrics", "experiments/quality"))])
+    name = content_hash([anatomy, *sets, code_version((*CODE, "experiments/quality"))])
     path = lab.cache / "quality" / f"{name}.json"
     if path.is_file():
         kept = json.loads(path.read_text(encoding="utf-8"))
