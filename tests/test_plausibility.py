@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from anatomica.cli.generate import unlike_training, verdict
+from anatomica.cli.sampling import unlike_training, verdict
 from anatomica.generation import Sample
 from anatomica.models.zoo import Model, load_model
 from anatomica.plausibility import Unusual, sentence, unusual_tissues

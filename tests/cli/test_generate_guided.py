@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anatomica.cli import app, main
-from anatomica.cli.generate import keep_each
+from anatomica.cli.sampling import keep_each
 from anatomica.data.phantoms import phantom
 from anatomica.models.zoo import load_model
 from anatomica.nifti import save
@@ -254,7 +254,7 @@ def test_the_demo_says_the_command_that_makes_the_same(tmp_path, monkeypatch) ->
     # Phantoms start at 32^3; nothing is sampled.
     prior = replace(load_model(save_tiny_model(tmp_path / "model", "cardiac")), n=32)
     monkeypatch.setattr("anatomica.models.zoo.load_model", lambda *_: prior)
-    monkeypatch.setattr("anatomica.cli.generate.run", lambda *given: runs.append(given[2:]))
+    monkeypatch.setattr("anatomica.cli.sampling.run", lambda *given: runs.append(given[2:]))
     said = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo"), "--samples", "9"]).output
     command = next(line for line in said.splitlines() if line.startswith("anatomica generate"))
     result = CliRunner().invoke(app, command.split()[1:])

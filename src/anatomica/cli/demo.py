@@ -29,8 +29,8 @@ def demo(
     from rich.console import Console
 
     from anatomica.cli.checks import writable_folder
-    from anatomica.cli.generate import run
     from anatomica.cli.measure import measurement_table
+    from anatomica.cli.sampling import run
     from anatomica.data.phantoms import phantom
     from anatomica.generation import resolve_for
     from anatomica.measurement import measure

@@ -1,0 +1,167 @@
+"""What `anatomica generate` and `anatomica demo` share: draw samples, save each, report on them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anatomica.feasibility import Comparison
+    from anatomica.generation import Sample
+    from anatomica.models.zoo import Model
+    from anatomica.plausibility import Unusual
+    from anatomica.recipe import Arguments
+    from anatomica.resolve import Resolved
+    from anatomica.spec import Spec
+
+
+def run(
+    console: Console,
+    out: Path,
+    arguments: Arguments,
+    prior: Model,
+    spec: Spec | None,
+    resolved: Sequence[Resolved],
+) -> list[Sample]:
+    """Generate as the arguments say, save each sample as it is finished, then write the report."""
+    from anatomica.cli.checks import writable_folder
+    from anatomica.cli.progress import sampling_bar
+    from anatomica.feasibility import compare
+    from anatomica.generation import generate_each
+    from anatomica.nifti import save
+    from anatomica.plausibility import unusual_tissues
+    from anatomica.recipe import make_recipe
+    from anatomica.report import population_table, report_table, volume_table, write_report
+    from anatomica.solvers import Guidance
+
+    writable_folder(out)
+    comparisons = compare(prior, resolved)
+    if any(c.outside for c in comparisons):
+        console.print(population_table(comparisons))
+    conv = arguments.decoder == "conv" and arguments.solver == "gradient"
+    guidance = Guidance(solver=arguments.solver, variant="V" if conv else "L")
+    seeds = range(arguments.seed, arguments.seed + arguments.samples)
+    steps = arguments.steps or prior.sampling.steps
+    made: list[Sample] = []
+    began = time.perf_counter()
+
+    def keep(sample: Sample) -> None:
+        save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
+
+    with sampling_bar(console, len(seeds), steps, arguments.batch) as callback:
+        stream = generate_each(
+            prior,
+            spec,
+            seeds=seeds,
+            resolved=resolved,
+            guidance=guidance,
+            until_met=arguments.until_met,
+            steps=steps,
+            method=arguments.method,
+            decoder=arguments.decoder,
+            resolution=arguments.resolution,
+            batch=arguments.batch,
+            curves=True,
+            callback=callback,
+        )
+        stopped = keep_each(stream, keep, made, arguments.batch)
+    if stopped:
+        console.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
+        if not made:
+            raise typer.Exit(130) from None
+    seconds = time.perf_counter() - began
+    unusual = [unusual_tissues(prior, s.label_map) for s in made]
+    recipe = make_recipe(prior, spec, resolved, arguments)
+    write_report(out, made, unusual, spec, resolved, recipe, comparisons)
+    console.print(report_table(made) if spec is not None else volume_table(prior, made))
+    for line in unlike_training(made, unusual):
+        console.print(line, style="yellow", markup=False, highlight=False)
+    for line in remarks(resolved, comparisons):
+        console.print(line, style="dim", markup=False, highlight=False)
+    met = verdict(made, unusual) if spec is not None else ""
+    drawn = sum(s.drawn for s in made)
+    rate = 60 * len(made) / seconds
+    samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
+    console.print(
+        f"{met}{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute), "
+        f"peak memory {_peak_mb():.0f} MB, model {prior.hash}; see {out / 'report.html'}",
+        highlight=False,
+    )
+    if stopped:
+        raise typer.Exit(130)
+    return made
+
+
+def keep_each(
+    stream: Iterable[Sample], keep: Callable[[Sample], None], made: list[Sample], batch: int
+) -> bool:
+    """Save samples as they come, and list the saved ones in `made`; whether Ctrl-C stopped it.
+
+    All samples of a batch are finished at once, so the first Ctrl-C while one is saved still saves the rest.
+    """
+    stopped = False
+    try:
+        for sample in stream:
+            try:
+                keep(sample)
+            except KeyboardInterrupt:
+                if stopped:
+                    raise
+                stopped = True
+                keep(sample)
+            made.append(sample)
+            if stopped and len(made) % batch == 0:
+                break
+    except KeyboardInterrupt:
+        stopped = True
+    return stopped
+
+
+def verdict(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> str:
+    """How many samples are what was asked for, and how many of them are no anatomy."""
+    met = [odd for sample, odd in zip(made, unusual, strict=True) if sample.met]
+    strange = sum(bool(odd) for odd in met)
+    aside = f", {strange} of these with tissues unlike any training patient's" if strange else ""
+    return f"{len(met)} of {len(made)} meet every constraint{aside}; "
+
+
+def unlike_training(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> list[str]:
+    """A line for each sample that is unlike the training patients, met or not."""
+    from anatomica.plausibility import sentence
+
+    return [
+        f"seed {s.seed} may be no anatomy: {sentence(odd)}"
+        for s, odd in zip(made, unusual, strict=True)
+        if odd
+    ]
+
+
+def remarks(resolved: Sequence[Resolved], comparisons: Sequence[Comparison]) -> list[str]:
+    """What the table does not show: domains without a place, targets that could not be compared."""
+    from anatomica.certify import sentences_not_placed
+
+    lines = sentences_not_placed(resolved)
+    lines += [f"{c.constraint}: not compared with the population; {c.note}" for c in comparisons if c.note]
+    compared = [c for c in comparisons if not c.note]
+    if compared and not any(c.outside for c in compared):
+        worst = max(compared, key=lambda c: c.distance / c.limit)
+        lines.append(
+            f"the compared targets lie within the training population of {worst.patients} patients: "
+            f"Mahalanobis distance at most {worst.distance:.1f}, 95 % of patients within {worst.limit:.1f}"
+        )
+    return lines
+
+
+def _peak_mb() -> float:
+    """Largest resident memory of this process so far."""
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
