@@ -74,9 +74,27 @@ def test_churn_keeps_the_distribution():
         sample_stochastic(gaussian_denoiser, z, sigmas, s_churn=20.0)
 
 
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 2.0])
+def test_fresh_noise_keeps_the_distribution(eta):
+    z = 80.0 * torch.randn(64, 3, 4, 4, 4, generator=torch.Generator().manual_seed(0))
+    sigmas = karras_schedule(100, 0.01, 80.0, 7.0)
+    # The first noise is drawn around 0, not around MEAN: what is left of that is MEAN * STD / 80.
+    z = z + MEAN
+    end = sample_multistep(
+        gaussian_denoiser, z, sigmas, generators=seeded_generators(range(100, 164)), eta=eta
+    )
+    assert abs(end.mean().item() - MEAN) < 0.02
+    assert abs(end.std().item() - STD) < 0.02
+    if eta:
+        # What is left of the first noise is little; the deterministic flow keeps all of it.
+        assert abs(torch.corrcoef(torch.stack([end.flatten(), z.flatten()]))[0, 1]) < 0.2
+        with pytest.raises(AnatomicaError, match="generator"):
+            sample_multistep(gaussian_denoiser, z, sigmas, eta=eta)
+
+
 @pytest.mark.parametrize("method", ["euler", "multistep", "stochastic"])
 def test_a_seed_gives_the_same_sample_in_any_batch(method):
-    config = SamplingConfig(method=method, steps=6, rho=7.0, s_churn=4.0)
+    config = SamplingConfig(method=method, steps=6, rho=7.0, s_churn=4.0, eta=1.0)
     together = sample(gaussian_denoiser, (3, 2, 2, 2), [5, 6, 7], config)
     alone = sample(gaussian_denoiser, (3, 2, 2, 2), [6], config)
     torch.testing.assert_close(together[1:2], alone)

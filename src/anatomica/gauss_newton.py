@@ -195,18 +195,20 @@ def jacobian(model: Model, z: Tensor, features: Tensor, probe: Probe, r: Resolve
         S = membership(field.decode(sliced, probe.points), r.selection, probe.union, heat)
         inside = ((probe.points >= 0) & (probe.points <= 1)).all(dim=-1)
         (by_slice,) = torch.autograd.grad((S * inside).sum(), sliced)
-    bend = field.bottleneck_slope(model.scaler.restore(z)).flatten(1, 3)
     taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
     parts, share = corners(probe.points, features.shape[1:4])
-    parts = probe.owner[:, None] * math.prod(features.shape[1:4]) + parts
+    # Every sample's every block has a grid of its own.
     blocks = probe.rho.shape[1] // probe.slope.shape[1]
-    J = []
-    for b, slope in enumerate(probe.slope):
-        touched, G = _by_part(parts[b], share[b], slope, by_slice[b])
-        touched, G = _by_cell(touched, G, field, z.shape[2:])
-        G = (G * bend[b, touched % len(bend[b]), None]) @ taps
-        J.append(_spread(touched, G.unflatten(-1, (z.shape[1], 27)), z.shape[2:], blocks))
-    return torch.stack(J)
+    own = blocks * torch.arange(len(z), device=z.device)[:, None] + probe.owner
+    parts = own[..., None] * math.prod(features.shape[1:4]) + parts
+    slope = probe.slope.transpose(0, 1).flatten(1)
+    touched, G = _by_part(parts.flatten(0, 1), share.flatten(0, 1), slope, by_slice.flatten(0, 1))
+    touched, G = _by_cell(touched, G, field, z.shape[2:])
+    block, cell = touched // math.prod(z.shape[2:]), touched % math.prod(z.shape[2:])
+    bend = field.bottleneck_slope(model.scaler.restore(z), block // blocks, cell)
+    G = (G * bend[:, None]) @ taps
+    J = _spread(block, cell, G.unflatten(-1, (z.shape[1], 27)), z.shape[2:], blocks * len(z))
+    return J.view(*probe.rho.shape, -1)
 
 
 def _by_part(
@@ -243,15 +245,18 @@ def _by_cell(
 
 
 def _spread(
-    touched: Int64[Tensor, " t"], G: Float[Tensor, "t e c 27"], shape: Sequence[int], blocks: int
+    block: Int64[Tensor, " t"],
+    cell: Int64[Tensor, " t"],
+    G: Float[Tensor, "t e c 27"],
+    shape: Sequence[int],
+    blocks: int,
 ) -> Float[Tensor, "r D"]:
     """Each cell's 27 taps added to the cells that they read, in every block's own grid."""
     h, w, d = shape
     J = G.new_zeros(blocks * (h + 2) * (w + 2) * (d + 2), *G.shape[1:3])
-    block, x, y, k = touched // (h * w * d), touched // (w * d) % h, touched // d % w, touched % d
+    first = ((block * (h + 2) + cell // (w * d)) * (w + 2) + cell // d % w) * (d + 2) + cell % d
     for tap in range(27):
-        at = ((block * (h + 2) + x + tap // 9) * (w + 2) + y + tap // 3 % 3) * (d + 2) + k + tap % 3
-        J.index_add_(0, at, G[..., tap])
+        J.index_add_(0, first + ((tap // 9) * (w + 2) + tap // 3 % 3) * (d + 2) + tap % 3, G[..., tap])
     J = J.view(blocks, h + 2, w + 2, d + 2, *G.shape[1:3])[:, 1:-1, 1:-1, 1:-1]
     return J.permute(0, 4, 5, 1, 2, 3).flatten(2).flatten(0, 1)
 

@@ -119,26 +119,33 @@ def sample_multistep(
     *,
     generators: Sequence[torch.Generator] | None = None,
     callback: Callback | None = None,
+    eta: float = 0.0,
 ) -> Float[Tensor, "b c h w d"]:
-    """Second order with one denoiser call a step (an exponential Adams-Bashforth method). Deterministic.
+    """Second order with one denoiser call a step.
 
     With lambda = -ln sigma the flow from s to t, h = lambda_t - lambda_s, solves exactly to
-    z_t = e^-h z_s + int_0^h e^(u-h) D(lambda_s + u) du. D is extrapolated linearly through this and the last
-    step's prediction; the integral is then (1 - e^-h) D_s + (h - 1 + e^-h) (D_s - D_r) / h_last.
+    z_t = e^-k z_s + int_0^h (1 + eta) e^((1 + eta) u - k) D(lambda_s + u) du, k = (1 + eta) h, plus fresh
+    noise of SD t sqrt(1 - e^(-2 eta h)): eta 0 is the deterministic probability flow, eta 1 the reverse SDE.
+    D is taken at the middle of the step, extrapolated through this and the last step's prediction; the
+    integral is then (1 - e^-k) D_mid. Fresh noise gives the denoiser the chance to mend at one level what it
+    got wrong at the one before.
     """
+    if eta > 0 and generators is None:
+        raise AnatomicaError("the multistep sampler with eta > 0 needs one generator a sample")
     levels = sigmas.tolist()
     last: tuple[Tensor, float] | None = None
     for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
         denoised = denoiser(z, z.new_full((len(z),), sigma))
         _report(callback, i, levels, z, denoised)
-        ratio = sigma_next / sigma
-        z = ratio * z + (1 - ratio) * denoised
-        # The last step goes to sigma 0, h is infinite and the prediction itself is the answer.
-        if sigma_next > 0:
-            h = -math.log(ratio)
-            if last is not None:
-                z = z + (h - 1 + ratio) / last[1] * (denoised - last[0])
-            last = (denoised, h)
+        if sigma_next == 0:  # h is infinite, and the prediction itself is the answer
+            return denoised
+        h = math.log(sigma / sigma_next)
+        middle = denoised if last is None else denoised + h / (2 * last[1]) * (denoised - last[0])
+        last = (denoised, h)
+        kept = math.exp(-(1 + eta) * h)
+        z = kept * z + (1 - kept) * middle
+        if eta > 0 and generators is not None:
+            z = z + sigma_next * math.sqrt(1 - math.exp(-2 * eta * h)) * draw_noise(generators, z)
     return z
 
 
@@ -166,7 +173,7 @@ def sample(
     if config.method == "euler":
         return sample_euler(denoiser, z, sigmas, generators=generators, callback=callback)
     if config.method == "multistep":
-        return sample_multistep(denoiser, z, sigmas, generators=generators, callback=callback)
+        return sample_multistep(denoiser, z, sigmas, generators=generators, callback=callback, eta=config.eta)
     if config.method == "stochastic":
         churn = {"s_churn": config.s_churn, "s_min": config.s_min}
         churn |= {"s_max": config.s_max, "s_noise": config.s_noise}

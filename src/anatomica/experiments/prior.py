@@ -76,8 +76,14 @@ def quality(
     }
 
 
-CURVE = (("euler", 7.0), ("multistep", 7.0), ("multistep", 3.0), ("stochastic", 7.0), ("stochastic", 1.0))
-"""Methods and rho of the curve; `stochastic` without churn is Heun's method, rho 1 the paper's schedule."""
+CURVE = (
+    ("euler", 7.0, 0.0),
+    ("multistep", 7.0, 0.0),
+    ("multistep", 7.0, 1.0),
+    ("stochastic", 7.0, 0.0),
+    ("stochastic", 1.0, 0.0),
+)
+"""Methods, rho and eta of the curve: `stochastic` without churn is Heun's method, rho 1 the paper's."""
 
 
 def sampling_curve(
@@ -91,17 +97,17 @@ def sampling_curve(
     """FMD with its interval against denoiser calls a sample; writes a JSON file and a plot."""
     truth = morphology(held_out, len(model.table))
     rows: list[dict[str, Any]] = []
-    for method, rho in CURVE:
+    for method, rho, eta in CURVE:
         for most in calls:
             steps = (most + 1) // 2 if method == "stochastic" else most
-            config = replace(model.sampling, method=method, rho=rho, steps=steps, s_churn=0.0)
+            config = replace(model.sampling, method=method, rho=rho, steps=steps, s_churn=0.0, eta=eta)
             began = time.perf_counter()
             maps = draw(model, range(count), config)
             seconds = (time.perf_counter() - began) / count
             found = morphology(maps, len(model.table))
             rows.append(
                 {
-                    "name": f"{method}, rho {rho:g}",
+                    "name": f"{method}, rho {rho:g}" + (f", eta {eta:g}" if eta else ""),
                     "samples": count,
                     "steps": steps,
                     "calls": 2 * steps - 1 if method == "stochastic" else steps,

@@ -65,11 +65,16 @@ class Field(nn.Module):
         return parts.reshape(b, s * h, s * w, s * d, self.hidden)
 
     @torch.no_grad()
-    def bottleneck_slope(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b h w d j"]:
-        """The activation's derivative in every cell: what `prepare` is linear in, up to this factor."""
-        h = self.bottleneck(z).permute(0, 2, 3, 4, 1)
-        s = h.sigmoid()
-        return s * (1 + h * (1 - s))
+    def bottleneck_slope(
+        self, z: Float[Tensor, "b c h w d"], sample: Int64[Tensor, " t"], cell: Int64[Tensor, " t"]
+    ) -> Float[Tensor, "t j"]:
+        """The activation's derivative in some cells: what `prepare` is linear in, up to this factor."""
+        (w, d), conv = z.shape[3:], self.bottleneck
+        around = F.pad(z, (1, 1, 1, 1, 1, 1)).unfold(2, 3, 1).unfold(3, 3, 1).unfold(4, 3, 1)
+        patches = around[sample, :, cell // (w * d), cell // d % w, cell % d]
+        x = F.linear(patches.flatten(1), conv.weight.flatten(1), conv.bias)
+        s = x.sigmoid()
+        return s * (1 + x * (1 - s))
 
     def at(
         self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]

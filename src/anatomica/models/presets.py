@@ -73,7 +73,8 @@ class EDMConfig:
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """Schedule and sampler; churn parameters are those of Karras' Algorithm 2 (0 = deterministic)."""
+    """Schedule and sampler; churn parameters are those of Karras' Algorithm 2 (0 = deterministic), `eta` is
+    the multistep method's fresh noise (0 = deterministic, 1 = the reverse SDE)."""
 
     method: str = "stochastic"
     steps: int = 100
@@ -84,6 +85,7 @@ class SamplingConfig:
     s_min: float = 0.0
     s_max: float = float("inf")
     s_noise: float = 1.0
+    eta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ PRESETS: dict[str, Preset] = {
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
-        SamplingConfig(method="multistep", steps=25, rho=7.0),
+        SamplingConfig(method="multistep", steps=25, rho=7.0, eta=1.0),
         TrainingConfig(
             lr=5e-3,
             batch=2,
