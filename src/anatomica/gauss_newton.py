@@ -42,7 +42,7 @@ class Settings:
     constraint's own grid)."""
 
     damping: float = 0.003
-    lead: float = 4.0
+    lead: float = 1.0
     reach: float = 0.3
     radius: float = 0.08
     inner: int = 1

@@ -21,6 +21,7 @@ from anatomica.domains.domain import Domains
 from anatomica.errors import AnatomicaError
 from anatomica.generation import Decoder
 from anatomica.labels import anatomy
+from anatomica.models.presets import SamplingConfig, sampling_from_dict, sampling_to_dict
 from anatomica.models.zoo import Model
 from anatomica.resolve import QUANTITIES, Resolved, Wanted, asked_betti, selection
 from anatomica.solvers import Solver
@@ -64,6 +65,7 @@ class Recipe:
 
     anatomy: str
     model_hash: str
+    sampling: SamplingConfig
     spec: Spec | None
     resolved: tuple[Resolved, ...]
     arguments: Arguments
@@ -77,7 +79,11 @@ def make_recipe(
     return {
         **_versions(),
         "python": platform.python_version(),
-        "model": {"anatomy": model.anatomy, "hash": model.hash},
+        "model": {
+            "anatomy": model.anatomy,
+            "hash": model.hash,
+            "sampling": sampling_to_dict(model.sampling),
+        },
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
         "resolved": [_to_dict(r) for r in resolved],
         "arguments": arguments.model_dump(),
@@ -98,7 +104,8 @@ def read_recipe(path: Path) -> Recipe:
             for c, row in zip(constraints, data["resolved"], strict=True)
         )
         versions = {name: str(data[name]) for name in _versions()}
-        return Recipe(kind.name, data["model"]["hash"], spec, resolved, _arguments(data), versions)
+        model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
+        return Recipe(kind.name, model["hash"], sampling, spec, resolved, _arguments(data), versions)
     except ValidationError as error:
         reason = _sentence(error)
     except KeyError as error:

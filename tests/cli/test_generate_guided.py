@@ -167,6 +167,22 @@ def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, caps
     assert "would differ" in refusal(monkeypatch, capsys, "", *arguments)
 
 
+def test_a_recipe_samples_as_it_says(model, tmp_path, monkeypatch, capsys) -> None:
+    """With its own sampler settings, whatever the model's card says by then."""
+    report, _ = generate(tmp_path / "a", "--samples 1 --steps 4", "--model", model)
+    again = "--model", model, "--recipe", str(tmp_path / "a" / "report.json")
+    for eta, same in ((1.0, True), (0.0, False)):
+        report["recipe"]["model"]["sampling"]["eta"] = eta
+        (tmp_path / "a" / "report.json").write_text(json.dumps(report))
+        generate(tmp_path / "b", "", *again)
+        a, b = (labels(tmp_path / x / "coronary-000000.nii.gz") for x in "ab")
+        assert np.array_equal(a, b) == same
+    report["recipe"]["model"]["sampling"]["eta"] = "much"
+    (tmp_path / "a" / "report.json").write_text(json.dumps(report))
+    said = refusal(monkeypatch, capsys, "", *again, "--out", str(tmp_path / "c"))
+    assert "eta must be a number, not 'much'" in said
+
+
 @pytest.mark.parametrize(
     "option",
     ["--samples 8", "-s 8", "--seed 3", "--steps 2", "--task calcium-count", "--resolution 32", "--batch 8"],

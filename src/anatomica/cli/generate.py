@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -216,7 +217,7 @@ def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
             markup=False,
             highlight=False,
         )
-    return made.arguments, prior, made.spec, made.resolved
+    return made.arguments, dataclasses.replace(prior, sampling=made.sampling), made.spec, made.resolved
 
 
 def read_reference(arguments: Arguments, model: Model):

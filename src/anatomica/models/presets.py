@@ -208,4 +208,19 @@ def from_dict(kind: type[T], values: dict[str, Any]) -> T:
     return kind(**made)
 
 
+def sampling_to_dict(config: SamplingConfig) -> dict[str, Any]:
+    """As JSON, which has no infinity: an absent upper bound of the churn range is null."""
+    return to_dict(config) | {"s_max": None if config.s_max == float("inf") else config.s_max}
+
+
+def sampling_from_dict(values: dict[str, Any]) -> SamplingConfig:
+    """The config written by `sampling_to_dict`; what is not a number where one belongs is an error."""
+    unbounded = values.get("s_max") is None
+    for name, value in values.items():
+        number = isinstance(value, int if name == "steps" else int | float) and not isinstance(value, bool)
+        if name != "method" and not number and not (name == "s_max" and unbounded):
+            raise AnatomicaError(f"sampling's {name} must be a number, not {value!r}")
+    return from_dict(SamplingConfig, values | ({"s_max": float("inf")} if unbounded else {}))
+
+
 _NESTED: dict[tuple[str, str], type] = {("AutoencoderConfig", "field"): FieldConfig}

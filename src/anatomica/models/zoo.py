@@ -31,6 +31,8 @@ from anatomica.models.presets import (
     SamplingConfig,
     UNetConfig,
     from_dict,
+    sampling_from_dict,
+    sampling_to_dict,
     to_dict,
 )
 from anatomica.models.unet import UNet
@@ -112,12 +114,10 @@ def save_model(
         "autoencoder": to_dict(autoencoder.config),
         "unet": to_dict(unet),
         "edm": to_dict(denoiser.config),
-        "sampling": to_dict(sampling),
+        "sampling": sampling_to_dict(sampling),
         "sha256": {name: _sha256((folder / name).read_bytes()) for name in files},
         **(notes or {}),
     }
-    # JSON has no infinity; an absent upper bound of the churn range is written as null.
-    card["sampling"]["s_max"] = None if sampling.s_max == float("inf") else sampling.s_max
     (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
     return folder
 
@@ -133,9 +133,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         about = anatomy(card["anatomy"])
         config = from_dict(AutoencoderConfig, card["autoencoder"])
         unet, edm = from_dict(UNetConfig, card["unet"]), from_dict(EDMConfig, card["edm"])
-        rules = dict(card["sampling"])
-        rules["s_max"] = float("inf") if rules.get("s_max") is None else rules["s_max"]
-        sampling = from_dict(SamplingConfig, rules)
+        sampling = sampling_from_dict(card["sampling"])
         labels, checksums = card["labels"], card["sha256"]
     except (KeyError, TypeError) as error:
         raise AnatomicaError(f"{folder / 'card.json'} is not a complete model card: {error}") from None
