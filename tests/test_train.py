@@ -62,7 +62,7 @@ def test_resuming_gives_the_unbroken_curve_and_weights(tmp_path):
 
 
 def _stop_at(run: Path, step: int, start) -> None:
-    """Send this process SIGTERM as soon as the run's log has `step` lines."""
+    """Send this process SIGTERM as soon as the run's log has `step` lines; whoever waits for it must know."""
 
     def watch() -> None:
         while len(read_log(run / "log.jsonl")) < step:
@@ -71,7 +71,8 @@ def _stop_at(run: Path, step: int, start) -> None:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    start(QUIET)
+    with pytest.raises(KeyboardInterrupt):
+        start(QUIET)
     thread.join()
 
 

@@ -183,7 +183,10 @@ def loop(
     describe: dict[str, Any],
     validate: Callable[[EMA], str],
 ) -> EMA:
-    """The loop itself, the same for both: draw, step, average, log, save; until the budget is spent."""
+    """The loop itself, the same for both: draw, step, average, log, save; until the budget is spent.
+
+    Asked to stop before that (Ctrl-C, SIGTERM), it saves the run and raises KeyboardInterrupt.
+    """
     run.mkdir(parents=True, exist_ok=True)
     optimizer = make_optimizer(model, training)
     ema, progress = EMA(model, training.ema), Progress()
@@ -240,6 +243,8 @@ def loop(
             save_checkpoint(path, model, ema, optimizer, progress, describe)
             done = "done" if share >= 1 else "stopped; continue with --resume"
             log.note(f"{done}: step {progress.step}, {progress.elapsed_s / 60:.1f} min  {validate(ema)}")
+    if share < 1:
+        raise KeyboardInterrupt  # nothing that stands on a finished run may go on
     return ema
 
 

@@ -32,6 +32,10 @@ def evaluate(
         int | None, typer.Option("--samples", "-s", min=2, help="Samples of every cell.")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Sampling steps.")] = None,
+    eta: Annotated[
+        float | None,
+        typer.Option("--eta", min=0, help="Fresh noise of the multistep sampler; default: the model's."),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,6 +101,7 @@ def evaluate(
         profile,
         samples,
         steps,
+        eta,
         only,
         data,
         models,
@@ -114,6 +119,7 @@ def run(
     profile: str,
     samples: int | None,
     steps: int | None,
+    eta: float | None,
     only: list[str] | None,
     data: Path | None,
     models: Path | None,
@@ -135,7 +141,7 @@ def run(
     chosen = experiment(name)
     amount = profile_of(profile, samples, steps)
     amount = replace(amount, batch=batch or amount.batch)
-    lab = Lab(cache, baselines, amount.phantoms, data, models)
+    lab = Lab(cache, baselines, amount.phantoms, data, models, eta)
     cells = chosen.cells(amount, lab)
     known = sorted({c.task for c in cells} | {c.method.key for c in cells})
     for word in only or ():

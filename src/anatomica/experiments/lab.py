@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,13 +38,15 @@ class Patients:
 @dataclass(eq=False)
 class Lab:
     """Where things are. `models` and `data` hold a folder an anatomy; without them the shipped weights and
-    phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on."""
+    phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on. With
+    `eta` models are sampled with as much fresh noise instead of their own."""
 
     cache: Path
     baselines: Path
     phantoms: int
     data: Path | None = None
     models: Path | None = None
+    eta: float | None = None
     quiet: bool = False
     _models: dict[str, Model] = field(default_factory=dict)
     _patients: dict[tuple[str, str], Patients] = field(default_factory=dict)
@@ -53,7 +55,9 @@ class Lab:
     def model(self, anatomy: str) -> Model:
         if anatomy not in self._models:
             named = anatomy if self.models is None else self.models / anatomy
-            self._models[anatomy] = load_model(named)
+            model = load_model(named)
+            eta = model.sampling.eta if self.eta is None else self.eta
+            self._models[anatomy] = replace(model, sampling=replace(model.sampling, eta=eta))
         return self._models[anatomy]
 
     def has_model(self, anatomy: str) -> bool:

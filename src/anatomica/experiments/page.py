@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anatomica.errors import AnatomicaError
 
-MARKS = re.compile(r"(<!-- results: (?P<name>[a-z-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
+MARKS = re.compile(r"(<!-- results: (?P<name>[a-z/-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
 
 
 def update_page(page: Path, results: Path) -> list[str]:
@@ -23,7 +23,7 @@ def update_page(page: Path, results: Path) -> list[str]:
             body = f"Not run yet: `anatomica evaluate {name} --profile here`.\n"
         else:
             filled.append(name)
-            body = _nested(path.read_text(encoding="utf-8"), results, page)
+            body = _nested(path.read_text(encoding="utf-8"), path.parent, page)
         return f"{found[1]}{body}{found[4]}"
 
     page.write_text(MARKS.sub(fill, page.read_text(encoding="utf-8")), encoding="utf-8")

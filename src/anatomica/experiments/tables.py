@@ -56,8 +56,9 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
     for name in models:
         model = runner.lab.model(name)
         steps = runner.profile.steps or model.sampling.steps
+        noise = f" with fresh noise (eta {model.sampling.eta:g})" if model.sampling.eta else ""
         about.append(
-            f"{name}: model {model.hash}, {model.n}^3, {steps} {model.sampling.method} steps, "
+            f"{name}: model {model.hash}, {model.n}^3, {steps} {model.sampling.method} steps{noise}, "
             f"{len(runner.lab.held_out(name))} held-out patients"
         )
     source = ", ".join(sorted({runner.lab.source(name) for name in models}))
