@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from anatomica.cli import app
 from anatomica.errors import AnatomicaError
 from anatomica.models.presets import TrainingConfig
+from anatomica.models.zoo import load_model, trained_steps
 from anatomica.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
 from anatomica.training.augment import augment, resample_labels
 from anatomica.training.budget import Budget, learning_rate
@@ -25,8 +26,8 @@ from anatomica.training.log import read_log
 from anatomica.training.losses import dice_cross_entropy
 from anatomica.training.points import all_points, border_mask, draw_points
 from anatomica.training.random import batch_indices, generator
-from anatomica.training.run import read_autoencoder
-from tiny_prior import TINY, ellipsoids
+from anatomica.training.run import export_run, read_autoencoder
+from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 QUIET = Options(quiet=True)
 
@@ -96,6 +97,34 @@ def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     read, about = read_autoencoder(tmp_path)
     assert about["kind"] == "decoders"
     assert torch.equal(read.field.from_position.weight, second.field.from_position.weight)
+
+
+def test_the_field_of_a_model_trains_on_alone(tmp_path):
+    """All else keeps every bit; exported with the model's denoiser it is a model again."""
+    model = load_model(save_tiny_model(tmp_path / "model"))
+    trained = train_autoencoder(
+        ellipsoids(8),
+        tmp_path / "run" / "decoders",
+        "coronary",
+        TINY,
+        Budget(steps=3),
+        QUIET,
+        start=model.autoencoder,
+        same_latents=True,
+        field_only=True,
+        since={"model": model.hash, "steps": 5},
+    )
+    made = load_model(export_run(tmp_path / "run", tmp_path / "made", base=model))
+    for name, before in model.autoencoder.state_dict().items():
+        same = not name.startswith("field.") or "frequencies" in name
+        assert torch.equal(before, trained.state_dict()[name]) == same, name
+    for a, b in zip(model.denoiser.parameters(), made.denoiser.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert trained_steps(made.card, "autoencoder") == 8
+    other = load_model(tmp_path / "model")
+    other.autoencoder.encoder.out.bias.add_(1)
+    with pytest.raises(AnatomicaError, match="denoiser would not fit"):
+        export_run(tmp_path / "run", tmp_path / "wrong", base=other)
 
 
 def test_training_on_from_a_start(tmp_path):

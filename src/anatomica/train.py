@@ -66,13 +66,14 @@ def train_autoencoder(
     held_out: UInt8[Tensor, "v n n n"] | None = None,
     start: Autoencoder | None = None,
     same_latents: bool = False,
+    field_only: bool = False,
     since: dict[str, Any] | None = None,
 ) -> Autoencoder:
     """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model.
 
     With `start` a trained autoencoder is trained on; a field of other sizes than the start's begins anew.
-    With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid.
-    `since` says where the start is from, for the record.
+    With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid;
+    with `field_only` its convolutional decoder does too. `since` says where the start is from.
     """
     team, about = join_team(options.device), anatomy(anatomy_name)
     training = config.train_autoencoder
@@ -85,9 +86,11 @@ def train_autoencoder(
         if start.config.field == config.autoencoder.field:
             load_into(model.field, start.field.state_dict(), "the start's field")
     model.encoder.requires_grad_(not same_latents)
+    model.conv_decoder.requires_grad_(not field_only)
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
-    conv_share = 1.0 if training.conv_batch is None else training.conv_batch / training.batch
+    conv_batch = training.batch if training.conv_batch is None else training.conv_batch
+    conv_share = 0.0 if field_only else conv_batch / training.batch
     objective = AutoencoderObjective(model, training.kl, conv_share)
     factor, n, crop = config.autoencoder.factor, config.autoencoder.n, training.crop
 

@@ -115,34 +115,58 @@ def decoders(
     batch: BatchSize = None,
     optimizer: Optimizer = None,
     seed: Seed = 1,
+    start: From = None,
+    field_only: Annotated[
+        bool, typer.Option("--field-only", help="Leave the convolutional decoder as it is: half the time.")
+    ] = False,
     resume: Resume = False,
     device: Device = "cpu",
     bf16: Bf16 = False,
     compile: Compile = False,
     checkpointing: Recompute = False,
 ) -> None:
-    """Both decoders of the run's autoencoder, trained on; its latent space and denoiser stay valid.
+    """Both decoders of the run's autoencoder, or of a model, trained on; the latent space stays.
 
-    A field whose sizes are not the preset's is trained anew, in the preset's sizes.
+    A field whose sizes are not the preset's is trained anew, in the preset's sizes. Examples:
 
-    Example: `anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
+        anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20
+
+        anatomica train decoders -a spinal -d caches/spinal -o runs/spinal --from spinal --field-only
+
+        anatomica train export runs/spinal --from spinal -d caches/spinal -o models/spinal
     """
     from anatomica.models.presets import preset as preset_of
     from anatomica.models.zoo import steps_of
     from anatomica.train import Options, train_autoencoder
 
     config = preset_of(preset)
-    start, before = _autoencoder_of(out, anatomy)
+    model, since = _start(start, anatomy, "autoencoder")
+    if model is None:
+        known, before = _autoencoder_of(out, anatomy)
+        since = {"steps": steps_of(before)}
+    else:
+        known = model.autoencoder
     training = _override(config.train_autoencoder, lr, batch, optimizer)
-    sizes = dataclasses.replace(start.config, field=config.autoencoder.field)
+    if field_only:
+        # Crops save the convolutional decoder's time; the field's points cost the same anywhere.
+        training = dataclasses.replace(training, crop_until=0.0)
+    sizes = dataclasses.replace(known.config, field=config.autoencoder.field)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
     maps, held_out = _load(data, anatomy, config)
     options = Options(seed, device, resume, bf16, compile, checkpointing)
     budget = _budget(steps, minutes, training, len(maps))
-    since = {"steps": steps_of(before)}
-    run = out / "decoders"
     train_autoencoder(
-        maps, run, anatomy, config, budget, options, held_out, start, same_latents=True, since=since
+        maps,
+        out / "decoders",
+        anatomy,
+        config,
+        budget,
+        options,
+        held_out,
+        known,
+        same_latents=True,
+        field_only=field_only,
+        since=since,
     )
 
 

@@ -23,6 +23,10 @@ def export(
     data: Annotated[
         Path | None, typer.Option("--data", "-d", help="Its cache: measures quality and population.")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Take the denoiser of this model, which the run's decoders were of."),
+    ] = None,
     fine: Annotated[
         Path | None,
         typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
@@ -34,6 +38,7 @@ def export(
     """
     from rich.console import Console
 
+    from anatomica.models.zoo import load_model
     from anatomica.training.run import export_run, read_autoencoder
     from anatomica.training.weights import fine_phantoms, matching_fine
 
@@ -56,7 +61,8 @@ def export(
             held_out, finer = matching_fine(validation, LabelMapDataset(fine, "validation"))
         elif all(source.startswith("phantom ") for source in sources):
             finer = fine_phantoms(validation, about["anatomy"], 2 * n)
-    folder = export_run(run, out, maps, held_out, finer, notes=notes)
+    base = None if start is None else load_model(start)
+    folder = export_run(run, out, maps, held_out, finer, notes=notes, base=base)
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
 

@@ -24,7 +24,7 @@ from anatomica.models.presets import (
     preset,
 )
 from anatomica.models.unet import UNet
-from anatomica.models.zoo import save_model
+from anatomica.models.zoo import Model, save_model
 from anatomica.training.checkpoint import load_into, read_checkpoint
 from anatomica.training.evaluate import reconstruction
 from anatomica.training.latents import LATENTS, read_latents
@@ -71,10 +71,14 @@ def export_run(
     held_out_fine: UInt8[Tensor, "w f f f"] | None = None,
     sampling: SamplingConfig | None = None,
     notes: dict[str, Any] | None = None,
+    base: Model | None = None,
 ) -> Path:
-    """RUN to a model folder; measures reconstruction and the population where data is given."""
+    """RUN to a model folder; measures reconstruction and the population where data is given.
+
+    With `base` the denoiser is that model's: the run trained its decoders on, in the same latent space.
+    """
     autoencoder, first = read_autoencoder(run)
-    denoiser, scaler, second = read_denoiser(run)
+    denoiser, scaler, second = read_denoiser(run) if base is None else _denoiser_of(base, autoencoder)
     about = anatomy(first["anatomy"])
     if second["anatomy"] != about.name:
         raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {second['anatomy']}")
@@ -92,3 +96,15 @@ def export_run(
     with torch.no_grad():
         card |= notes or {}
         return save_model(out, about.name, autoencoder, denoiser, scaler, unet, rules, card, population)
+
+
+def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:
+    """A model's denoiser with its record, if the autoencoder has the same latent space."""
+    ours, theirs = autoencoder.encoder.state_dict(), model.autoencoder.encoder.state_dict()
+    if ours.keys() != theirs.keys() or not all(torch.equal(ours[k], theirs[k]) for k in ours):
+        raise AnatomicaError(
+            f"the run's encoder is not that of the {model.anatomy} model {model.hash}: its denoiser "
+            "would not fit; train a denoiser in the run"
+        )
+    record = model.card.get("training", {}).get("denoiser", {})
+    return model.denoiser, model.scaler, record | {"anatomy": model.anatomy, "unet": model.card["unet"]}
