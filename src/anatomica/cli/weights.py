@@ -114,10 +114,17 @@ def all_(
 
     What is finished is skipped, what was interrupted goes on: run it again after a stop.
     """
+    import time
+
+    from rich.console import Console
+
     from anatomica.labels import ANATOMIES
     from anatomica.models.zoo import WEIGHTS
     from anatomica.training.weights import make_weights
 
+    console, began = Console(), time.monotonic()
     for name in anatomy or list(ANATOMIES):
         target = (WEIGHTS if weights is None else weights) / name
         make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
+        spent = (time.monotonic() - began) / 60
+        console.print(f"wrote {target}; {spent:.1f} min in all", highlight=False)
