@@ -9,7 +9,15 @@ from anatomica.cli import app
 from anatomica.cli.evaluate import run
 from anatomica.errors import AnatomicaError
 
-NOTHING = {"samples": None, "steps": None, "only": None, "data": None, "models": None, "batch": None}
+NOTHING = {
+    "samples": None,
+    "steps": None,
+    "eta": None,
+    "only": None,
+    "data": None,
+    "models": None,
+    "batch": None,
+}
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def arguments(lab: Lab, cache: Path, out: Path) -> dict:
         "profile": "quick",
         "samples": 4,
         "steps": 2,
+        "eta": None,
         "only": [TASK, "unconditional"],
         "data": cache / f"phantoms-{PHANTOMS}",
         "models": lab.models,
