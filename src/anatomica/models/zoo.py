@@ -133,7 +133,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         about = anatomy(card["anatomy"])
         config = from_dict(AutoencoderConfig, card["autoencoder"])
         unet, edm = from_dict(UNetConfig, card["unet"]), from_dict(EDMConfig, card["edm"])
-        sampling = sampling_from_dict(card["sampling"])
+        sampling = sampling_from_dict(dict(card["sampling"]))
         labels, checksums = card["labels"], card["sha256"]
     except (KeyError, TypeError) as error:
         raise AnatomicaError(f"{folder / 'card.json'} is not a complete model card: {error}") from None
