@@ -284,6 +284,20 @@ def test_steps_in_noise_lead_beyond_their_end(model: Model) -> None:
     assert rms.tolist() == pytest.approx([0.01, 0.06], rel=1e-3)
 
 
+def test_shape_and_spread_are_asked_of_a_sharp_prediction_alone(model: Model) -> None:
+    """In noise a constraint on them does nothing, beside others as alone; without noise it does."""
+    second = "shape: [0.5, 0, 0, 0.3, 0, 0.2], spread_mm: 3.0"
+    z = latent()
+
+    def moved(target: str, sigma: float) -> torch.Tensor:
+        return gauss_newton(model, resolved(model, spec(target)))(z, torch.full((2,), sigma)) - z
+
+    assert moved(f"{{{second}}}", 0.4).abs().max() == 0
+    assert moved(f"{{{second}}}", 0.3).abs().max() > 0
+    assert torch.equal(moved(f"{{mass: 0.3, {second}}}", 0.4), moved("{mass: 0.3}", 0.4))
+    assert not torch.allclose(moved(f"{{mass: 0.3, {second}}}", 0.0), moved("{mass: 0.3}", 0.0))
+
+
 @pytest.mark.parametrize(
     ("target", "longest"), [("{mass: 0.9}", 0.6), ("{betti: {b0: 9, b1: 0, b2: 0}}", 0.08)]
 )

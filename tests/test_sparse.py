@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from anatomica.domains.volumes import global_domain
+from anatomica.gauss_newton import Settings
 from anatomica.homology import persistence
 from anatomica.sparse import sample_where_it_varies
 
-TOLERANCE = 0.02
+TOLERANCE = Settings().skip
 
 
 def blobs(points):

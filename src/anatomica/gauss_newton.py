@@ -36,18 +36,19 @@ SCATTER_POINTS = 1024
 class Settings:
     """`damping` is the share of J J^T's mean diagonal that is added to it; `lead` how much further than to
     their end steps in noise go, `reach` how far at most (RMS of the standardised latent, in units of sigma)
-    and `radius` how far at most without noise; `inner` the number of steps at each noise level; `union` how
-    geometry sees several tissues; `skip` the variation below which topology does not decode every point;
-    `grid` the most points an axis at which geometry is measured while sampling (the last polish uses the
-    constraint's own grid)."""
+    and `radius` how far at most without noise; `sharp` the sigma from which on shape and spread are asked
+    for; `inner` the number of steps at each noise level; `union` how geometry sees several tissues; `skip`
+    the variation below which topology does not decode every point; `grid` the most points an axis at which
+    geometry is measured while sampling (the last polish uses the constraint's own grid)."""
 
     damping: float = 0.003
     lead: float = 1.0
     reach: float = 0.3
     radius: float = 0.08
+    sharp: float = 0.3
     inner: int = 1
     union: Union = "sum"
-    skip: float = 0.02
+    skip: float = 0.05
     grid: int = 16
 
 
@@ -63,11 +64,13 @@ def gauss_newton(
     residual's gradient is a reweighted scatter of it.
     """
     frame = Frame.model(anatomy(model.anatomy), model.n)
-    resolved = [coarsened(r, settings.grid) for r in resolved]
+    sharp = [coarsened(r, settings.grid) for r in resolved]
+    blurred = [first_moments(r) for r in sharp]
 
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
+        asked = sharp if sigma.max() <= settings.sharp else blurred
         for _ in range(settings.inner):
-            z_0 = z_0 + newton_step(model, resolved, frame, z_0, sigma, settings)
+            z_0 = z_0 + newton_step(model, asked, frame, z_0, sigma, settings)
         return z_0
 
     return correct
@@ -79,6 +82,16 @@ def coarsened(r: Resolved, grid: int) -> Resolved:
         return r
     a, e, g = (min(n, grid) for n in r.domains.grid)
     return replace(r, domains=replace(r.domains, grid=(a, e, g)))
+
+
+def first_moments(r: Resolved) -> Resolved:
+    """The constraint without shape and spread.
+
+    A prediction in noise is the mean of all anatomies that may be in it. Its mass and centroid are the means
+    of theirs, but its shape is wider than any of theirs by how much they differ: a wall that is asked to be
+    thin while its place is unknown gets too small a ventricle inside.
+    """
+    return replace(r, wanted=replace(r.wanted, shape=None, spread=None))
 
 
 @torch.no_grad()

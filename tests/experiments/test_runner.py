@@ -19,9 +19,10 @@ from anatomica.experiments.drawing import draw, sampling
 from anatomica.experiments.lab import Lab
 from anatomica.experiments.measuring import measure_sample
 from anatomica.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
-from anatomica.experiments.quality import compare
+from anatomica.experiments.quality import compare, told_apart
 from anatomica.experiments.runner import Runner
 from anatomica.experiments.targets import batched, targets
+from anatomica.metrics.nna import one_nna
 from anatomica.spec_yaml import parse_spec
 from anatomica.tasks import task
 from tiny_prior import save_tiny_model
@@ -160,6 +161,15 @@ def test_real_patients_pass_for_real(lab: Lab) -> None:
     assert same.fmd.value == pytest.approx(0, abs=1e-4)
     assert same.nna.value == 0
     assert same.spread == pytest.approx(1)
+
+
+def test_1nna_is_averaged_over_disjoint_sets_without_the_targets() -> None:
+    normal = np.random.default_rng(0).normal
+    real, samples = normal(size=(15, 2, 32, 3)), normal(0.3, size=(4, 2, 32, 3))
+    parts = [real[11:15], real[7:11]]  # not real[3:7], which has one of the first four, the targets
+    assert told_apart(samples, real) == pytest.approx(np.mean([one_nna(samples, p) for p in parts], axis=0))
+    # Too few for a set without targets: the last ones, as many as there are samples.
+    assert told_apart(samples, real[:5]) == pytest.approx(one_nna(samples, real[1:5]))
 
 
 def test_what_cannot_be_run_is_said(lab: Lab) -> None:

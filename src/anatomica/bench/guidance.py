@@ -15,6 +15,8 @@ from rich.console import Console
 from torch import Tensor
 
 from anatomica import tasks
+from anatomica.bench import paper_sizes
+from anatomica.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.bench.timing import Timed, interleaved
 from anatomica.data.phantoms import phantom
 from anatomica.experiments.plan import changed
@@ -33,14 +35,18 @@ HELD_OUT = 900_000
 GRIDS = (8, 16, 32, 64)
 TOPOLOGY_GRIDS = (16, 32, 64, 128)
 PLANES = (1, 4, 16)
-SIGMA = 1.0
-"""Noise level at which a step is timed."""
 
 
 def run(
-    out: Path, rounds: int = 5, batch: int = 4, targets: int = 4, folder: str = "cardiac"
+    out: Path,
+    rounds: int = 5,
+    batch: int = 4,
+    targets: int = 4,
+    folder: str = "cardiac",
+    preset: str | None = None,
 ) -> dict[str, Any]:
-    """Time everything in one run, print the tables, write out/guidance.json and out/guidance.md."""
+    """Time everything in one run, print the tables, write out/guidance.json and out/guidance.md; with a
+    preset, its partial decoding as well."""
     model = load_model(folder)
     reference = phantom(model.anatomy, HELD_OUT, model.n).label_map
     console = Console()
@@ -67,6 +73,9 @@ def run(
     result["grid_errors"] = grid_errors(model, targets)
     console.print("time to a sample that meets its constraints ...", highlight=False)
     result["time_to_met"] = time_to_met(model, targets)
+    if preset is not None:
+        console.print(f"partial decoding in the sizes of preset {preset} ...", highlight=False)
+        result["partial_decoding"] = {"preset": preset, **paper_sizes.run(preset)}
     result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     out.mkdir(parents=True, exist_ok=True)
     (out / "guidance.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -74,14 +83,6 @@ def run(
     (out / "guidance.md").write_text(text, encoding="utf-8")
     console.print(text, highlight=False, markup=False)
     return result
-
-
-def on_grid(spec: Spec, domain: type[CartesianDomain] | type[GlobalDomain], n: int) -> Spec:
-    """The one-constraint task on another grid: local is the structure's box, coarse the whole cube."""
-    (constraint,) = spec.constraints
-    return spec.model_copy(
-        update={"constraints": [constraint.model_copy(update={"domain": domain(grid=(n, n, n))})]}
-    )
 
 
 def noisy_latents(model: Model, batch: int) -> Tensor:
@@ -96,12 +97,12 @@ def steps_of(model: Model, reference: LabelMap, batch: int) -> Timed:
     z, sigma = noisy_latents(model, batch), torch.full((batch,), SIGMA)
     rv, atria = tasks.right_ventricle(), tasks.atrial_separation()
     newton = Guidance(newton=Settings(grid=max(GRIDS)))
-    found: Timed = {"unguided": _no_grad(lambda: model.denoiser(z, sigma))}
+    found: Timed = {"unguided": no_grad(lambda: model.denoiser(z, sigma))}
 
     def add(name: str, spec: Spec, guidance: Guidance) -> None:
         denoiser = guidance.denoiser(model, resolve_for(model, spec, reference))
         call = lambda: denoiser(z, sigma)  # noqa: E731
-        found[name] = _no_grad(call)
+        found[name] = no_grad(call)
 
     for n in GRIDS:
         add(f"gauss-newton, local, {n}^3", on_grid(rv, CartesianDomain, n), newton)
@@ -111,9 +112,10 @@ def steps_of(model: Model, reference: LabelMap, batch: int) -> Timed:
         for name, domain in (("local", CartesianDomain), ("coarse", GlobalDomain)):
             add(f"gradient L, {name}, {n}^3", on_grid(rv, domain, n), Guidance("gradient", "L"))
     add("gradient V, geometry", rv, Guidance("gradient", "V"))
-    for n in (16, 32, 64):
+    for n in TOPOLOGY_GRIDS:
         add(f"gradient L, topology, {n}^3", on_grid(atria, GlobalDomain, n), Guidance("gradient", "L"))
-    add("gradient V, topology", atria, Guidance("gradient", "V"))
+    for n in (64, 128):
+        add(f"gradient V, topology, {n}^3", on_grid(atria, GlobalDomain, n), Guidance("gradient", "V"))
     return found
 
 
@@ -145,13 +147,13 @@ def scaling_of(model: Model, reference: LabelMap) -> Timed:
         resolved = resolve_for(model, spec, reference)
         z, sigma = noisy_latents(model, 1), torch.full((1,), SIGMA)
         denoiser = Guidance().denoiser(model, resolved)
-        found[f"{count} planes, 1 sample"] = _no_grad(lambda d=denoiser, z=z, s=sigma: d(z, s))
+        found[f"{count} planes, 1 sample"] = no_grad(lambda d=denoiser, z=z, s=sigma: d(z, s))
     rv = Guidance().denoiser(
         model, resolve_for(model, on_grid(tasks.right_ventricle(), CartesianDomain, 16), reference)
     )
     for count in (1, 8):
         z, sigma = noisy_latents(model, count), torch.full((count,), SIGMA)
-        found[f"right ventricle, {count} samples"] = _no_grad(lambda z=z, s=sigma: rv(z, s))
+        found[f"right ventricle, {count} samples"] = no_grad(lambda z=z, s=sigma: rv(z, s))
     return found
 
 
@@ -246,14 +248,6 @@ def time_to_met(model: Model, targets: int, until: int = 4) -> dict[str, dict[st
     return found
 
 
-def _no_grad(call: Callable[[], object]) -> Callable[[], object]:
-    def timed() -> object:
-        with torch.no_grad():
-            return call()
-
-    return timed
-
-
 def ratios(seconds: dict[str, float]) -> dict[str, float]:
     """What the targets are stated in."""
     s = seconds
@@ -269,7 +263,8 @@ def ratios(seconds: dict[str, float]) -> dict[str, float]:
         if name.startswith(("gradient L, local", "gradient L, coarse", "gauss-newton, local"))
     }
     found |= {
-        f"Anatomica-V topology / {name}": s["gradient V, topology"] / t
+        f"Anatomica-V topology {n}^3 / {name}": s[f"gradient V, topology, {n}^3"] / t
+        for n in (64, 128)
         for name, t in s.items()
         if "L, topology" in name or "newton, topology" in name
     }
@@ -330,6 +325,31 @@ def markdown(result: dict[str, Any]) -> str:
                 for n, t in result["time_to_met"].items()
             ],
         ),
+        *_partial_decoding(result.get("partial_decoding"), table),
         f"Peak memory {result['peak_memory_mb']:.0f} MB.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _partial_decoding(
+    found: dict[str, Any] | None, table: Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]]
+) -> list[str]:
+    if found is None:
+        return []
+    lines = [
+        f"Partial decoding in the sizes of preset `{found['preset']}`, untrained weights, one step of one "
+        "sample, timed once; speed relative to Anatomica-V, the paper's beside it.",
+        "",
+    ]
+    for kind in ("geometry", "topology"):
+        rows = [
+            (
+                name,
+                f"{x['seconds']:.2f}",
+                f"{x['speed']:.2f}",
+                "" if x["paper"] is None else f"{x['paper']:g}",
+            )
+            for name, x in found[kind].items()
+        ]
+        lines += table((kind, "s a step", "speed", "paper"), rows)
+    return lines

@@ -9,12 +9,12 @@ from time import perf_counter
 Timed = dict[str, Callable[[], object]]
 
 
-def interleaved(contenders: Timed, rounds: int) -> dict[str, float]:
-    """Median seconds of each, one round after another; the first round warms up and is not counted."""
+def interleaved(contenders: Timed, rounds: int, warm_up: bool = True) -> dict[str, float]:
+    """Median seconds of each, one round after another; one before them warms up and is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds + 1):
+    for _ in range(rounds + warm_up):
         for name, contender in contenders.items():
             started = perf_counter()
             contender()
             seconds[name].append(perf_counter() - started)
-    return {name: median(times[1:]) for name, times in seconds.items()}
+    return {name: median(times[warm_up:]) for name, times in seconds.items()}

@@ -67,8 +67,15 @@ def guidance_command(
     batch: Annotated[int, typer.Option(help="Samples a step.", min=1)] = 4,
     targets: Annotated[int, typer.Option(help="Held-out phantoms to be met.", min=1)] = 4,
     model: Annotated[str, typer.Option(help="A shipped cardiac model or a model folder.")] = "cardiac",
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Time partial decoding in this preset's sizes too; `paper` takes about ten minutes and "
+            "12 GB more on two cores."
+        ),
+    ] = None,
 ) -> None:
     """Guided against unguided steps, decoders and grids against one another, time to a met sample."""
     from anatomica.bench.guidance import run
 
-    run(out, rounds, batch, targets, model)
+    run(out, rounds, batch, targets, model, preset)
