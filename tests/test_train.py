@@ -180,6 +180,19 @@ def test_denoiser_learns_from_cached_latents(tmp_path):
     assert len(losses(tmp_path / "d")) == 31
 
 
+@pytest.mark.parametrize(("option", "closeness"), [("bf16", 0.03), ("checkpointing", 1e-5)])
+def test_options_of_speed_and_memory_keep_the_loss_curve(tmp_path, option, closeness):
+    maps, fast = ellipsoids(8), dataclasses.replace(QUIET, **{option: True})
+    autoencoder = fit(tmp_path / "a", 6, maps=maps)
+    fit(tmp_path / "b", 6, fast, maps)
+    for run, options in (("c", QUIET), ("d", fast)):
+        train_denoiser(maps, autoencoder, tmp_path / run, "coronary", TINY, Budget(steps=6), options)
+    for plain, changed in (("a", "b"), ("c", "d")):
+        expected, found = losses(tmp_path / plain), losses(tmp_path / changed)
+        assert found == pytest.approx(expected, rel=closeness)
+        assert (found != expected) or option == "checkpointing"
+
+
 def test_a_run_is_not_overwritten_nor_resumed_as_another(tmp_path):
     fit(tmp_path / "run", 1)
     with pytest.raises(AnatomicaError, match="--resume"):
@@ -218,7 +231,7 @@ from tiny_prior import TINY, ellipsoids
 from anatomica.train import Options, train_autoencoder
 from anatomica.training.budget import Budget
 torch.set_num_threads(1)
-options = Options(quiet=True, checkpoint_minutes=0.0)
+options = Options(quiet=True, checkpoint_minutes=0.0, compile="compile" in sys.argv)
 train_autoencoder(ellipsoids(8), Path(sys.argv[2]), "coronary", TINY, Budget(steps=int(sys.argv[3])), options)
 """
 
@@ -256,6 +269,18 @@ def test_two_processes_have_the_loss_curve_of_one_with_the_double_batch(tmp_path
     subprocess.run([*command, str(script), here, str(tmp_path / "two"), "4"], check=True, timeout=300)
     subprocess.run([sys.executable, str(script), here, str(tmp_path / "one"), "4"], check=True, timeout=300)
     torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_compiled_objective_has_the_same_loss_curve(tmp_path):
+    """In a process of its own: the types that these tests check at run time cannot be compiled."""
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    here = str(Path(__file__).parent)
+    for run in ("plain", "compile"):
+        command = [sys.executable, str(script), here, str(tmp_path / run), "6", run]
+        subprocess.run(command, check=True, timeout=600)
+    torch.testing.assert_close(losses(tmp_path / "compile"), losses(tmp_path / "plain"), rtol=1e-3, atol=1e-4)
 
 
 def test_every_item_comes_once_an_epoch_whatever_the_batch():

@@ -204,7 +204,7 @@ def loop(
         (run / "run.json").write_text(json.dumps(describe, indent=2))
     stepper = team.wrap(objective)
     if options.compile:
-        stepper = torch.compile(stepper)  # type: ignore[assignment]
+        stepper = torch.compile(stepper, dynamic=False)  # type: ignore[assignment]
     saved = time.monotonic()
     next_check = 0.1 * (int(10 * budget.progress(progress.step, progress.elapsed_s)) + 1)
     with (
@@ -218,8 +218,9 @@ def loop(
             began = time.monotonic()
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(training, share)
+            drawn = batch(progress.step, share)  # outside of autocast: coordinates need their digits
             with torch.autocast(team.device.type, torch.bfloat16, enabled=options.bf16):
-                loss, terms = stepper(*batch(progress.step, share))
+                loss, terms = stepper(*drawn)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             norm = nn.utils.clip_grad_norm_(model.parameters(), training.clip)
