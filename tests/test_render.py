@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import ndimage
 
 from anatomica.labels import ANATOMIES
 from anatomica.picture import focus
@@ -35,6 +36,17 @@ def test_patient_left_is_on_the_right_from_the_front(azimuth: float, mm: tuple, 
     column, row, _ = picture.project(np.array(mm, float))
     assert abs(column - columns.mean()) < 2
     assert abs(row - 31.5) < 2
+
+
+@pytest.mark.parametrize("step", [(1, 0, 0), (1, 1, 0)])
+def test_a_line_one_voxel_wide_is_drawn_without_a_gap(step: tuple[int, int, int]) -> None:
+    """Voxels that share a face or an edge are one component, and look like one."""
+    array = np.zeros((32, 32, 32), np.uint8)
+    for i in range(8, 24):
+        array[tuple(np.array((8, 8, 8)) + (i - 8) * np.array(step))] = TABLE.id_of("RV")
+    drawn = np.isfinite(render(LabelMap(array, cube_affine(100.0, 32), TABLE), Camera(20, 20), 160).depth_mm)
+    assert drawn.any()
+    assert ndimage.label(drawn, np.ones((3, 3)))[1] == 1
 
 
 def test_hidden_tissue_is_not_drawn_and_a_ghost_is_pale() -> None:
