@@ -1,7 +1,7 @@
 """The paper's partial-decoding tables in the paper's own sizes: guided steps of preset `paper`, timed once.
 
-The weights are untrained: time depends on them only through persistence and the points that need no decoding.
-An untrained field is noise, the worst case of the first, and of the second none are left out.
+The weights are untrained: time depends on them only through persistence, a small part, and through the points
+that need no decoding, of which none are left out here.
 """
 
 from __future__ import annotations
