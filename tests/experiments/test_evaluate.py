@@ -18,6 +18,7 @@ def test_geometric_quick(tmp_path: Path) -> None:
         "quick",
         samples=None,
         steps=None,
+        eta=None,
         only=None,
         data=None,
         models=None,
