@@ -23,6 +23,7 @@ from anatomica.experiments.plan import changed
 from anatomica.gauss_newton import Settings, margins, probabilities
 from anatomica.generation import certificate, generate, resolve_for
 from anatomica.homology import persistence_pairs
+from anatomica.models import presets
 from anatomica.models.zoo import Model, load_model
 from anatomica.resolve import Resolved
 from anatomica.sampler import Denoiser, sample
@@ -47,6 +48,8 @@ def run(
 ) -> dict[str, Any]:
     """Time everything in one run, print the tables, write out/guidance.json and out/guidance.md; with a
     preset, its partial decoding as well."""
+    if preset is not None:
+        presets.preset(preset)  # a wrong name is said now, not after all else is timed
     model = load_model(folder)
     reference = phantom(model.anatomy, HELD_OUT, model.n).label_map
     console = Console()

@@ -14,6 +14,7 @@ from anatomica import tasks
 from anatomica.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.bench.timing import Timed, interleaved
 from anatomica.data.phantoms import phantom
+from anatomica.experiments import paper
 from anatomica.gauss_newton import Settings
 from anatomica.generation import resolve_for
 from anatomica.labels import PAPER_GRID, anatomy
@@ -25,21 +26,19 @@ from anatomica.models.zoo import Model
 from anatomica.solvers import Guidance
 from anatomica.spec import CartesianDomain, GlobalDomain, Spec
 
-GRIDS = (32, 64, 128)
+LEVELS: dict[str, int] = {"low": 32, "med.": 64, "high": 128}
+GRIDS = tuple(LEVELS.values())
 TOPOLOGY_GRIDS = (16, 32, 64, 128)
 V = "Anatomica-V, gradient"
 L = "Anatomica-L, gradient"
 NEWTON = "Anatomica-L, Gauss-Newton"
+APPROACHES = {"anatomica-l": f"{L}, coarse", "anatomica-v": f"{V}, global"}
 PAPER = {
     "geometry": {
-        f"{V}, global, 128^3": 1.0,
-        **{f"{L}, local, {n}^3": x for n, x in zip(GRIDS, (10.4, 7.43, 2.48), strict=True)},
-        **{f"{L}, coarse, {n}^3": x for n, x in zip(GRIDS, (10.4, 7.43, 2.08), strict=True)},
+        f"{V if where == 'global' else L}, {where}, {LEVELS[level]}^3": row[-1]
+        for (where, level), row in paper.PARTIAL_DECODING.items()
     },
-    "topology": {
-        f"{V}, global, 128^3": 1.0,
-        **{f"{L}, coarse, {n}^3": x for n, x in zip(TOPOLOGY_GRIDS, (32.0, 26.25, 11.0, 1.14), strict=True)},
-    },
+    "topology": {f"{APPROACHES[key]}, {n}^3": x for (key, n), x in paper.TOPOLOGICAL_SPEED.items()},
 }
 """The speeds that the paper prints, relative to Anatomica-V's."""
 

@@ -108,8 +108,7 @@ def told_apart(
 ) -> Float[np.ndarray, " both"]:
     """1-NNA against several disjoint sets of as many patients that were no targets, averaged place by place.
 
-    With 32 patients of either kind two sets of real ones differ by 0.05; which patients one happens to
-    compare with should not decide what a method is worth.
+    Which patients one happens to compare with should not decide what a method is worth.
     """
     count = min(len(samples), len(real))
     others = untargeted(real, count)
