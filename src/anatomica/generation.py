@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +17,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.frame import Frame
 from anatomica.labels import anatomy
 from anatomica.measurement import measure_cube
+from anatomica.mending import mend
 from anatomica.models.field import decode_labels
 from anatomica.models.zoo import Model
 from anatomica.resolve import Resolved, resolve
@@ -35,7 +37,8 @@ class Sample:
     """One generated patient: its seed, its label map and the standardised latent it was decoded from.
 
     `checks` say what was asked and achieved, `drawn` how many candidates it was chosen from, and
-    `drawn_seed` which seed the chosen one has. `curves` and `features` are there if they were asked for.
+    `drawn_seed` which seed the chosen one has, `mended` how many voxels have another label than the decoder
+    gave them. `curves` and `features` are there if they were asked for.
     """
 
     seed: int
@@ -45,6 +48,7 @@ class Sample:
     checks: tuple[Check, ...] = ()
     drawn: int = 1
     drawn_seed: int = 0
+    mended: int = 0
     curves: tuple[Curve, ...] = ()
     features: tuple[Features, ...] = ()
 
@@ -90,6 +94,7 @@ def generate_each(
     decoder: Decoder = "field",
     resolution: int | None = None,
     batch: int = 8,
+    mending: bool = True,
     curves: bool = False,
     callback: Callback | None = None,
 ) -> Iterator[Sample]:
@@ -97,8 +102,10 @@ def generate_each(
 
     A spec's domains, and the targets it leaves to `Constraint.match`, come from `reference` (any label map of
     the anatomy); or both have been placed already and are `resolved`. With `until_met`, samples whose
-    certificate fails are drawn again, up to that many times in all, and the best is kept. With `curves` the
-    constraints are also measured at every step, which takes a little time; `callback` sees every step.
+    certificate fails are drawn again, up to that many times in all, and the best is kept. With `mending`,
+    pieces of tissues in places where no training patient has them are given to what they touch, unless that
+    would cost a met target. With `curves` the constraints are also measured at every step, which takes a
+    little time; `callback` sees every step.
 
     Ctrl-C first yields the candidates that are finished.
     """
@@ -135,13 +142,18 @@ def generate_each(
                 maps = decode(model, z, n, decoder)
                 seconds = (time.perf_counter() - began) / len(drawn)
                 for i, (seed, label_map) in enumerate(zip(open_seeds, maps, strict=True)):
+                    checks = certificate(label_map, spec, resolved)
+                    mended = 0
+                    if mending:
+                        label_map, checks, mended = mend_sample(model, label_map, checks, spec, resolved)
                     new = Sample(
                         seed,
                         label_map,
                         z[i].cpu(),
                         seconds,
-                        certificate(label_map, spec, resolved),
+                        checks,
                         drawn_seed=drawn[i],
+                        mended=mended,
                         curves=() if watch is None else watch.curves(i),
                         features=() if watch is None else watch.features(i),
                     )
@@ -218,6 +230,30 @@ def certificate(label_map: LabelMap, spec: Spec | None, resolved: Sequence[Resol
     if spec is None:
         return ()
     return certify(measure_cube(label_map, spec, tuple(resolved)), resolved)
+
+
+def mend_sample(
+    model: Model,
+    label_map: LabelMap,
+    checks: tuple[Check, ...],
+    spec: Spec | None,
+    resolved: Sequence[Resolved],
+) -> tuple[LabelMap, tuple[Check, ...], int]:
+    """The label map mended by the model's neighbours, its checks, and how many voxels changed.
+
+    A label map that would meet fewer of its targets stays as it was.
+    """
+    if model.neighbours is None:
+        return label_map, checks, 0
+    index = label_map.table.index[label_map.array]
+    array = np.array(label_map.table.ids, label_map.array.dtype)[mend(index, model.neighbours)]
+    changed = int((array != label_map.array).sum())
+    if not changed:
+        return label_map, checks, 0
+    mended = LabelMap(array, label_map.affine, label_map.table)
+    new = certificate(mended, spec, resolved)
+    unmet, unmet_before = badness(new)[0], badness(checks)[0]
+    return (mended, new, changed) if unmet <= unmet_before else (label_map, checks, 0)
 
 
 @torch.no_grad()

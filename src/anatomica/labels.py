@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from anatomica.errors import AnatomicaError
 
 Colour = tuple[int, int, int]
@@ -57,6 +59,13 @@ class LabelTable:
     @cached_property
     def ids(self) -> tuple[int, ...]:
         return tuple(x.id for x in self.labels)
+
+    @cached_property
+    def index(self) -> np.ndarray:
+        """Positions in the table by id: `table.index[array]` turns a label map into label indices."""
+        found = np.zeros(max(self.ids) + 1, dtype=np.uint8)
+        found[list(self.ids)] = np.arange(len(self.ids))
+        return found
 
     @cached_property
     def _by_name(self) -> dict[str, Label]:

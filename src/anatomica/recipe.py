@@ -49,6 +49,7 @@ class Arguments(BaseModel):
     method: Literal["euler", "multistep", "stochastic"] | None = None
     resolution: Annotated[int, Field(ge=8, le=512)] | None = None
     batch: Positive = 8
+    mending: bool = True
 
 
 def check_arguments(**given: Any) -> Arguments:

@@ -166,6 +166,7 @@ def report_dict(
                 "drawn_seed": s.drawn_seed,
                 "drawn": s.drawn,
                 "seconds": round(s.seconds, 3),
+                "mended_voxels": s.mended,
                 "met": s.met,
                 "checks": [c.to_dict() for c in s.checks],
                 "volumes_ml": {t: s.label_map.volume_ml(t) for t in s.label_map.present()},
@@ -220,6 +221,7 @@ def report_html(
     for s, png in zip(samples, pictures, strict=False):
         state = f": {_met(s.met)}" if spec else ""
         drawn = f", best of {s.drawn}" if s.drawn > 1 else ""
+        drawn += f", {s.mended} voxels mended" if s.mended else ""
         body.append(f"<h3>Seed {s.seed}{state}{drawn}</h3>{_image(f'seed {s.seed}', png)}")
         body.append(curves_svg(s) + diagrams_svg(s.features))
     if len(pictures) < count:

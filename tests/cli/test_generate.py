@@ -5,6 +5,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from anatomica.cli import app
+from anatomica.data import build_phantom_cache
 from anatomica.generation import generate
 from anatomica.models.zoo import load_model, trained_steps
 from anatomica.train import Options, train_autoencoder, train_denoiser
@@ -40,6 +41,9 @@ def test_from_a_run_to_a_model(tmp_path):
     card = load_model(folder).card
     assert card["population"]["Lu"]["present"] == 1.0
     assert 0 <= card["reconstruction"]["field_fine"]["mean"] <= 1
+    assert 0 <= card["reconstruction"]["field_fractions"]["mean"] <= 1
+    assert card["reconstruction"]["held_out"] == card["reconstruction"]["held_out_fine"] == 2
+    assert card["neighbours"]["touching"] == {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]}
     assert card["training"]["denoiser"]["step"] == 2
     assert generate(load_model(folder), seeds=[0], steps=2)[0].label_map.shape == (16, 16, 16)
     # And on from there, with other data: the card counts the steps of both.
@@ -49,3 +53,18 @@ def test_from_a_run_to_a_model(tmp_path):
     train_autoencoder(more, on / "autoencoder", "coronary", TINY, one, quiet, start=part, same_latents=True)
     train_denoiser(more, part, on / "denoiser", "coronary", TINY, one, quiet, model.denoiser, since)
     assert trained_steps(load_model(export_run(on, tmp_path / "more")).card, "denoiser") == 3
+
+
+def test_check_measures_a_model_and_keeps_it_in_the_card(tmp_path):
+    folder = save_tiny_model(tmp_path / "model")
+    cache = build_phantom_cache("coronary", 12, tmp_path / "cache", n=32).folder
+    command = ["train", "check", str(folder), "--data", str(cache), "--samples", "8", "--eta", "2"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    model = load_model(folder)
+    assert model.sampling.eta == 2
+    assert model.neighbours is not None
+    assert model.card["samples"]["samples"] == 8
+    held_out = model.card["reconstruction"]["held_out"]
+    assert 0 < held_out == model.card["reconstruction"]["held_out_fine"] < 12
+    assert 0 <= model.card["samples"]["mended_share"] < 1

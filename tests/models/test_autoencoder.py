@@ -5,7 +5,7 @@ import torch
 from anatomica.labels import anatomy
 from anatomica.models.autoencoder import Autoencoder, Crop, Posterior, one_hot
 from anatomica.models.presets import AutoencoderConfig
-from anatomica.training.evaluate import reconstruction
+from anatomica.training.evaluate import reconstruction, tissue_fractions
 from anatomica.training.losses import dice_cross_entropy, hard_dice
 from tiny_prior import TINY, ellipsoids
 
@@ -72,6 +72,17 @@ def test_hard_dice():
     scores = hard_dice(a, b, 4)
     torch.testing.assert_close(scores[:3], torch.tensor([1.0, 2 / 3, 2 / 3]))
     assert scores[3].isnan()
+
+
+def test_fractions_are_shares_of_a_voxel():
+    fine = ellipsoids(2, n=32)
+    shares = tissue_fractions(fine, 4, 16)
+    torch.testing.assert_close(shares.sum(1), torch.ones(2, 16, 16, 16))
+    volumes = torch.stack([(fine == c).flatten(1).float().mean(1) for c in range(4)], dim=1)
+    torch.testing.assert_close(shares.flatten(2).mean(2), volumes)
+    corner = torch.bincount(fine[0, 14:16, 16:18, 12:14].flatten().long(), minlength=4) / 8
+    torch.testing.assert_close(shares[0, :, 7, 8, 6], corner)
+    torch.testing.assert_close(tissue_fractions(fine, 4, 32).argmax(1), fine.long())
 
 
 def test_a_model_that_says_background_everywhere_is_still_summed_up():

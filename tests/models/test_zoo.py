@@ -90,6 +90,9 @@ def _truncate(copy):
         ),
         (_edit("unet", {"wings": 2}), "unknown settings"),
         (_edit("autoencoder", {"n": 16}), "does not fit"),
+        (_edit("neighbours", {"touching": {"Lu": ["X"]}, "whole": []}), "neighbours cannot be read"),
+        (_edit("neighbours", ["Lu"]), "neighbours cannot be read"),
+        (_edit("neighbours", {"touching": {}}), "neighbours cannot be read"),
     ],
 )
 def test_a_wrong_folder_is_explained(folder, tmp_path, change, message):

@@ -112,6 +112,14 @@ def generate(
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Samples computed together.", rich_help_panel=HOW)] = 8,
+    mending: Annotated[
+        bool,
+        typer.Option(
+            help="Give pieces of a tissue in places where no training patient has it to what they touch; "
+            "--no-mending writes label maps as decoded.",
+            rich_help_panel=HOW,
+        ),
+    ] = True,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...", rich_help_panel=HOW)] = "cpu",
 ) -> None:
     """Generate label maps, alone or under constraints, and say what was asked and what was achieved.
@@ -170,6 +178,7 @@ def generate(
             method=method,
             resolution=resolution,
             batch=batch,
+            mending=mending,
         )
         wanted = pick_spec(task, spec, anatomy)
         kind = anatomy or (wanted.anatomy if wanted is not None else None)

@@ -67,6 +67,7 @@ def run(
             decoder=arguments.decoder,
             resolution=arguments.resolution,
             batch=arguments.batch,
+            mending=arguments.mending,
             curves=True,
             callback=callback,
         )
@@ -82,7 +83,7 @@ def run(
     console.print(report_table(made) if spec is not None else volume_table(prior, made))
     for line in unlike_training(made, unusual):
         console.print(line, style="yellow", markup=False, highlight=False)
-    for line in remarks(resolved, comparisons):
+    for line in remarks(made, resolved, comparisons):
         console.print(line, style="dim", markup=False, highlight=False)
     met = verdict(made, unusual) if spec is not None else ""
     drawn = sum(s.drawn for s in made)
@@ -142,11 +143,18 @@ def unlike_training(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]
     ]
 
 
-def remarks(resolved: Sequence[Resolved], comparisons: Sequence[Comparison]) -> list[str]:
-    """What the table does not show: domains without a place, targets that could not be compared."""
+def remarks(
+    made: Sequence[Sample], resolved: Sequence[Resolved], comparisons: Sequence[Comparison]
+) -> list[str]:
+    """What the table does not show: domains without a place, targets without comparison, mended voxels."""
     from anatomica.certify import sentences_not_placed
 
     lines = sentences_not_placed(resolved)
+    if mended := [s.mended for s in made if s.mended]:
+        lines.append(
+            f"mended {sum(mended)} misplaced voxels in {len(mended)} of {len(made)} samples "
+            "(--no-mending leaves them)"
+        )
     lines += [f"{c.constraint}: not compared with the population; {c.note}" for c in comparisons if c.note]
     compared = [c for c in comparisons if not c.note]
     if compared and not any(c.outside for c in compared):

@@ -40,7 +40,7 @@ def export(
 
     from anatomica.models.zoo import load_model
     from anatomica.training.run import export_run, read_autoencoder
-    from anatomica.training.weights import fine_phantoms, matching_fine
+    from anatomica.training.weights import held_out_maps
 
     maps = held_out = finer = None
     notes: dict[str, object] = {}
@@ -54,13 +54,9 @@ def export(
                 check_cache(cache, about["anatomy"], run)
         maps = LabelMapDataset(data, "train", n).load_all()
         validation = LabelMapDataset(data, "validation", n)
-        held_out = validation.load_all()
+        held_out, finer = held_out_maps(validation, about["anatomy"], fine)
         sources = sorted({case.source for case in validation.cases})
         notes["data"] = {"sources": sources[:8], "train": len(maps), "held_out": len(held_out)}
-        if fine is not None:
-            held_out, finer = matching_fine(validation, LabelMapDataset(fine, "validation"))
-        elif all(source.startswith("phantom ") for source in sources):
-            finer = fine_phantoms(validation, about["anatomy"], 2 * n)
     base = None if start is None else load_model(start)
     folder = export_run(run, out, maps, held_out, finer, notes=notes, base=base)
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
@@ -71,29 +67,53 @@ def check(
     model: Annotated[Path, typer.Argument(help="A model's folder; its card gets the numbers.")],
     data: Data,
     samples: Annotated[int, typer.Option("--samples", min=8, help="Unconditional samples to draw.")] = 64,
+    eta: Annotated[
+        float | None,
+        typer.Option("--eta", min=0, help="Fresh noise of its multistep sampler; the card keeps it."),
+    ] = None,
+    fine: Annotated[
+        Path | None,
+        typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
+    ] = None,
     curve: Annotated[
         Path | None, typer.Option("--curve", help="Also measure every sampler; a plot goes into this folder.")
     ] = None,
 ) -> None:
-    """Draw samples and compare them with the population: volumes, Frechet distance, nearest neighbours.
+    """Measure a model: reconstruction of held-out patients, and samples beside the population.
+
+    Of samples: volumes, Frechet distance, Dice to the nearest training patient. The card also gets which
+    tissues touch in the training patients, by which `anatomica generate` mends label maps.
 
     Example: `anatomica train check models/cardiac --data caches/cardiac`
     """
     import json
+    from dataclasses import replace
 
     from rich.console import Console
 
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.experiments.prior import quality, sampling_curve
+    from anatomica.mending import neighbours_of
+    from anatomica.models.presets import sampling_to_dict
     from anatomica.models.zoo import load_model
     from anatomica.nifti import write_atomic
+    from anatomica.training.evaluate import reconstruction
+    from anatomica.training.weights import held_out_maps
 
     prior = load_model(model)
     check_cache(data, prior.anatomy, model)
-    maps, held_out = (LabelMapDataset(data, s, prior.n).load_all() for s in ("train", "validation"))
-    numbers = quality(prior, maps, held_out, samples)
-    card = prior.card | {"samples": numbers}
-    write_atomic(model / "card.json", (json.dumps(card, indent=1) + "\n").encode())
+    maps = LabelMapDataset(data, "train", prior.n).load_all()
+    held_out, finer = held_out_maps(LabelMapDataset(data, "validation", prior.n), prior.anatomy, fine)
+    neighbours = neighbours_of(maps.numpy(), len(prior.table))
+    sampling = prior.sampling if eta is None else replace(prior.sampling, eta=eta)
+    prior = replace(prior, sampling=sampling, neighbours=neighbours)
+    numbers = {
+        "sampling": sampling_to_dict(sampling),
+        "neighbours": neighbours.to_dict(prior.table),
+        "reconstruction": reconstruction(prior.autoencoder, held_out, prior.table, finer).as_dict(),
+        "samples": quality(prior, maps, held_out, samples),
+    }
+    write_atomic(model / "card.json", (json.dumps(prior.card | numbers, indent=1) + "\n").encode())
     Console().print_json(json.dumps(numbers))
     if curve is not None:
         sampling_curve(prior, held_out, curve, tell=Console().print)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -31,8 +30,6 @@ class LabelMapDataset(Dataset):
                 f"{self.cache.folder}: no {split} case among {len(self.cache.cases)} cases "
                 f"({len(self.cache.excluded)} excluded)"
             )
-        self._index = np.zeros(max(self.table.ids) + 1, dtype=np.uint8)
-        self._index[list(self.table.ids)] = np.arange(len(self.table))
 
     @property
     def table(self) -> LabelTable:
@@ -49,7 +46,7 @@ class LabelMapDataset(Dataset):
         label_map = self.cache.load(self.cases[i])
         if self.n != self.cache.n:
             label_map = regrid(label_map, self.n)
-        return torch.from_numpy(self._index[label_map.array])
+        return torch.from_numpy(self.table.index[label_map.array])
 
     def load_all(self) -> UInt8[Tensor, "cases n n n"]:
         """All cases in one tensor: at 64^3 a quarter of a megabyte a case, so training runs from memory."""

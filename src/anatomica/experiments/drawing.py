@@ -59,11 +59,9 @@ def draw(
         z = method.guidance.finish(model, guiding, z, model.n)
     maps = decode(model, z, model.n, method.decoder)
     seconds = (time.process_time() - began) / len(seeds)
-    index = np.zeros(max(model.table.ids) + 1, dtype=np.uint8)
-    index[list(model.table.ids)] = np.arange(len(model.table), dtype=np.uint8)
     made = []
     for label_map in maps:
-        labels = torch.from_numpy(index[label_map.array])
+        labels = torch.from_numpy(model.table.index[label_map.array])
         classes = len(model.table)
         made.append(
             Drawn(

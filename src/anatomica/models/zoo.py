@@ -3,7 +3,7 @@
 autoencoder.safetensors   encoder, both decoders (fp16)
 denoiser.safetensors      U-Net (fp16) and the latents' statistics
 population.safetensors    moments of every tissue of every training patient (where the data was given)
-card.json                 label table, frame, sizes, recipe, measured quality, volumes, checksums
+card.json                 label table, frame, sizes, recipe, measured quality, volumes, neighbours, checksums
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from anatomica.errors import AnatomicaError
 from anatomica.labels import ANATOMIES, LabelTable, anatomy
+from anatomica.mending import Neighbours
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
 from anatomica.models.population import population_statistics
@@ -49,7 +50,8 @@ POPULATION = "population.safetensors"
 class Model:
     """A trained prior: everything that generation needs. `hash` names the exact weights.
 
-    `population` holds the training patients' moments (`population_moments`), where the folder has them.
+    `population` holds the training patients' moments (`population_moments`), `neighbours` which of their
+    tissues touch, where the folder has them.
     """
 
     anatomy: str
@@ -63,6 +65,7 @@ class Model:
     card: dict[str, Any]
     hash: str
     population: Float[Tensor, "m C 10"] | None = None
+    neighbours: Neighbours | None = None
 
     @property
     def latent_shape(self) -> tuple[int, int, int, int]:
@@ -90,10 +93,11 @@ def save_model(
     sampling: SamplingConfig,
     notes: dict[str, Any] | None = None,
     population: Float[Tensor, "m C 10"] | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Path:
     """Write a model folder. `notes` go into the card: preset, training, data, quality.
 
-    `population` is kept in a file of its own, and its volumes' percentiles in the card.
+    `population` is kept in a file of its own, its volumes' percentiles and the `neighbours` in the card.
     """
     about = anatomy(anatomy_name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,6 +110,8 @@ def save_model(
         save_file({"moments": population.float().contiguous()}, folder / POPULATION)
         notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
         files.append(POPULATION)
+    if neighbours is not None:
+        notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
     card = {
         "format": FORMAT,
         "anatomy": anatomy_name,
@@ -142,6 +148,11 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
             f"{folder} was trained on the tissues {', '.join(labels)}; this version's {about.name} table has "
             f"{', '.join(about.table.names)}"
         )
+    try:
+        known = card.get("neighbours")
+        neighbours = None if known is None else Neighbours.from_dict(known, about.table)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AnatomicaError(f"{folder / 'card.json'}: its neighbours cannot be read: {error}") from None
     autoencoder = Autoencoder(len(about.table), config)
     denoiser = EDM(UNet(config.latent_channels, config.latent_n, unet), edm)
     scaler = LatentScaler(config.latent_channels)
@@ -168,6 +179,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         _read_tensors(folder / POPULATION, checksums[POPULATION])["moments"]
         if POPULATION in checksums
         else None,
+        neighbours,
     )
 
 
@@ -190,7 +202,8 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
     """A card's numbers, for `anatomica models`."""
     card = _read_card(_folder(name_or_path))
     found, samples = card.get("reconstruction", {}), card.get("samples", {})
-    means = {key: found.get(key, {}).get("mean") for key in ("field", "conv", "agreement", "field_fine")}
+    keys = ("field", "conv", "agreement", "field_fine", "field_fractions")
+    means = {key: found.get(key, {}).get("mean") for key in keys}
     tissues = [(v, k) for p in ("field", "conv") for k, v in found.get(p, {}).get("tissues", {}).items()]
     distances = [volume["ks"] for volume in samples.get("volumes", {}).values()]
     steps = (str(trained_steps(card, kind) or "-") for kind in ("autoencoder", "denoiser"))
@@ -206,9 +219,12 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
         "conv": number(means["conv"]),
         "agreement": number(means["agreement"]),
         "field, fine": number(means["field_fine"]),
+        "of fractions": number(means["field_fractions"]),
         "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
         "samples": str(samples.get("samples", "-")),
+        "eta": f"{card['sampling'].get('eta', 0.0):g}",
         "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
+        "as decoded": number(samples.get("fmd_as_decoded"), 2),
         "KS": number(sum(distances) / len(distances), 2) if distances else "-",
         "nearest": f"{number(samples.get('nearest_training_dice'), 2)} "
         f"({number(samples.get('nearest_training_dice_of_held_out'), 2)})",

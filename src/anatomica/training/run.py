@@ -12,6 +12,7 @@ from torch import Tensor
 
 from anatomica.errors import AnatomicaError
 from anatomica.labels import anatomy
+from anatomica.mending import neighbours_of
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
 from anatomica.models.population import population_moments
@@ -88,14 +89,16 @@ def export_run(
         card["training"][kind] = {k: info[k] for k in keep if k in info}
     if held_out is not None:
         card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
-        card["reconstruction"]["held_out"] = len(held_out)
-        card["reconstruction"]["held_out_fine"] = 0 if held_out_fine is None else len(held_out_fine)
-    population = None if train is None else population_moments(train, len(about.table))
+    population = neighbours = None
+    if train is not None:
+        population = population_moments(train, len(about.table))
+        neighbours = neighbours_of(train.numpy(), len(about.table))
     rules = sampling or replace(preset(first["preset"]).sampling)
     unet = from_dict(UNetConfig, second["unet"])
     with torch.no_grad():
         card |= notes or {}
-        return save_model(out, about.name, autoencoder, denoiser, scaler, unet, rules, card, population)
+        parts = (autoencoder, denoiser, scaler, unet, rules)
+        return save_model(out, about.name, *parts, card, population, neighbours)
 
 
 def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:

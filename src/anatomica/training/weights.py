@@ -33,7 +33,8 @@ def make_weights(
     n = config.autoencoder.n
     build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=True)
     training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
-    maps, held_out = training.load_all(), validation.load_all()
+    maps = training.load_all()
+    held_out, fine = held_out_maps(validation, name)
     run = folder / "run"
 
     def options(kind: str) -> Options:
@@ -45,9 +46,18 @@ def make_weights(
     train_denoiser(
         maps, model, run / "denoiser", name, config, Budget(minutes=denoiser_minutes), options("denoiser")
     )
-    fine = fine_phantoms(validation, name, 2 * n)
     recipe = {"source": "phantoms", "seeds": [0, count - 1], "train": len(maps), "held_out": len(held_out)}
     return export_run(run, target, maps, held_out, fine, notes={"data": recipe})
+
+
+def held_out_maps(
+    validation: LabelMapDataset, name: str, fine: Path | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """The held-out patients, and the first of them on a finer grid: from a cache, or phantoms drawn again."""
+    if fine is not None:
+        return matching_fine(validation, LabelMapDataset(fine, "validation"))
+    drawn_again = all(case.source.startswith("phantom ") for case in validation.cases)
+    return validation.load_all(), fine_phantoms(validation, name, 2 * validation.n) if drawn_again else None
 
 
 def fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
@@ -55,10 +65,8 @@ def fine_phantoms(validation: LabelMapDataset, name: str, n: int) -> Tensor:
     from anatomica.data.phantoms import phantom
 
     seeds = [int(case.id.rsplit("-", 1)[1]) for case in validation.cases[:FINE_COUNT]]
-    index = torch.zeros(max(validation.table.ids) + 1, dtype=torch.uint8)
-    index[list(validation.table.ids)] = torch.arange(len(validation.table), dtype=torch.uint8)
-    arrays = (phantom(name, seed, n).label_map.array.astype("int64") for seed in seeds)
-    return torch.stack([index[torch.from_numpy(a)] for a in arrays])
+    maps = (phantom(name, seed, n).label_map for seed in seeds)
+    return torch.stack([torch.from_numpy(m.table.index[m.array]) for m in maps])
 
 
 def matching_fine(coarse: LabelMapDataset, fine: LabelMapDataset) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,172 @@
+"""Mending: what is misplaced goes to what it touches, and nothing else changes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from anatomica.data.phantoms import phantom
+from anatomica.generation import certificate, generate, mend_sample, resolve_for
+from anatomica.labels import anatomy
+from anatomica.mending import CRUMB, Neighbours, find_pieces, mend, neighbours_of
+from anatomica.models.zoo import load_model
+from anatomica.spec_yaml import parse_spec
+from anatomica.volume import LabelMap, cube_affine
+from tiny_prior import ellipsoids, save_tiny_model
+
+N = 16
+
+
+def slabs() -> np.ndarray:
+    """Tissues 1, 2, 3 on top of one another, 4 x 8 x 8 voxels each: 1 touches 2 and 2 touches 3."""
+    labels = np.zeros((N, N, N), np.uint8)
+    for c in (1, 2, 3):
+        labels[4 * c - 2 : 4 * c + 2, 4:12, 4:12] = c
+    return labels
+
+
+SLABS = neighbours_of([slabs()], 4)
+
+
+def test_neighbours_are_what_patients_show() -> None:
+    assert SLABS.touching.tolist() == [
+        [False, False, False, False],
+        [False, False, True, False],
+        [False, True, False, True],
+        [False, False, True, False],
+    ]
+    assert SLABS.whole.tolist() == [False, True, True, True]
+
+
+def test_a_tissue_that_comes_in_crumbs_is_not_whole() -> None:
+    crumbly = slabs()
+    crumbly[3, 5, 5] = 2
+    assert neighbours_of([slabs(), crumbly], 4).whole.tolist() == [False, True, False, True]
+    assert neighbours_of([slabs()] * 30 + [crumbly], 4).whole.tolist() == [False, True, True, True]
+
+
+def test_what_touches_in_one_patient_of_a_thousand_is_an_accident() -> None:
+    odd = slabs()
+    odd[3, 5, 5] = 3
+    assert not neighbours_of([slabs()] * 999 + [odd], 4).touching[1, 3]
+    assert neighbours_of([slabs()] * 99 + [odd], 4).touching[1, 3]
+
+
+def test_a_strange_speck_becomes_part_of_what_it_lies_in() -> None:
+    labels = slabs()
+    labels[3:5, 5:7, 5] = 3
+    np.testing.assert_array_equal(mend(labels, SLABS), slabs())
+
+
+def test_a_crumb_between_neighbours_becomes_part_of_what_it_lies_in() -> None:
+    labels = slabs()
+    labels[3, 5, 5] = 2
+    np.testing.assert_array_equal(mend(labels, SLABS), slabs())
+    crumbly = replace(SLABS, whole=np.array([False, True, False, True]))
+    np.testing.assert_array_equal(mend(labels, crumbly), labels)
+
+
+def test_a_large_piece_is_no_crumb() -> None:
+    labels = slabs()
+    labels[2:4, 4:12, 4:12] = 2
+    assert CRUMB * (labels[5:] == 2).sum() < 128
+    np.testing.assert_array_equal(mend(labels, SLABS), labels)
+
+
+def test_what_lies_alone_stays() -> None:
+    labels = slabs()
+    labels[0, 0, 0] = 3
+    np.testing.assert_array_equal(mend(labels, SLABS), labels)
+
+
+def test_a_mended_speck_joins_what_it_had_parted() -> None:
+    """A sheet of 3 cuts tissue 1 in two: with its label the halves are one piece again."""
+    labels = slabs()
+    labels[2:6, 7, 4:12] = 3
+    _, pieces = find_pieces(labels)
+    assert len(pieces.alive()) == 5
+    np.testing.assert_array_equal(mend(labels, SLABS), slabs())
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.uint8, (6, 5, 4), elements=st.integers(0, 3)))
+def test_no_misplaced_piece_has_a_larger_neighbour_left(labels: np.ndarray) -> None:
+    mended = mend(labels, SLABS)
+    np.testing.assert_array_equal(mended > 0, labels > 0)
+    assert set(np.unique(mended)) <= set(np.unique(labels))
+    np.testing.assert_array_equal(mend(mended, SLABS), mended)
+    number, pieces = find_pieces(mended)
+    for i in pieces.alive():
+        around = pieces.faces[i]
+        largest = max(pieces.size[k] for k in pieces.of_tissue[pieces.tissue[i]])
+        strange = sum(f for k, f in around.items() if not SLABS.touching[pieces.tissue[i], pieces.tissue[k]])
+        if around and (2 * strange > around.total() or pieces.size[i] < CRUMB * largest):
+            assert max(pieces.size[k] for k in around) <= pieces.size[i] == (number == i).sum()
+
+
+@pytest.mark.parametrize("name", ["cardiac", "aortic", "spinal", "coronary"])
+def test_patients_are_in_order(name: str) -> None:
+    """The shipped models' neighbours change next to nothing in a patient that they have not seen."""
+    neighbours = load_model(name).neighbours
+    assert neighbours is not None
+    label_map = phantom(name, 100_000, 64).label_map
+    labels = label_map.table.index[label_map.array]
+    assert (mend(labels, neighbours) != labels).sum() <= 0.001 * (labels > 0).sum()
+
+
+def test_vertebrae_touch_the_next_alone() -> None:
+    neighbours = load_model("spinal").neighbours
+    assert neighbours is not None
+    rows, columns = np.nonzero(neighbours.touching)
+    assert set(np.abs(rows - columns)) == {1}
+
+
+def test_a_card_keeps_them_by_name() -> None:
+    table = anatomy("coronary").table
+    kept = SLABS.to_dict(table)
+    assert kept == {
+        "touching": {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]},
+        "whole": ["Lu", "Ca", "Ve"],
+    }
+    again = Neighbours.from_dict(kept, table)
+    np.testing.assert_array_equal(again.touching, SLABS.touching)
+    np.testing.assert_array_equal(again.whole, SLABS.whole)
+
+
+SPEC = """
+name: x
+anatomy: coronary
+constraints:
+- name: wall
+  structure: [Ve]
+  domain: {family: global, grid: [16, 16, 16]}
+  target: {betti: {b0: COUNT}}
+"""
+
+
+@pytest.mark.parametrize(("count", "mended"), [(1, 1), (2, 0)])
+def test_a_met_target_is_not_mended_away(tmp_path, count: int, mended: int) -> None:
+    model = replace(load_model(save_tiny_model(tmp_path)), neighbours=SLABS)
+    spec = parse_spec(SPEC.replace("COUNT", str(count)))
+    resolved = resolve_for(model, spec)
+    array = slabs()
+    array[3, 5, 5] = 3
+    label_map = LabelMap(array, cube_affine(model.edge_mm, N), model.table)
+    checks = certificate(label_map, spec, resolved)
+    assert [c.met for c in checks] == [count == 2]
+    out, new, changed = mend_sample(model, label_map, checks, spec, resolved)
+    assert [c.met for c in new] == [True]
+    assert changed == mended
+    np.testing.assert_array_equal(out.array, slabs() if mended else array)
+
+
+def test_generate_says_what_it_mended(tmp_path) -> None:
+    patients = (m.numpy() for m in ellipsoids(4))
+    model = replace(load_model(save_tiny_model(tmp_path)), neighbours=neighbours_of(patients, 4))
+    (raw,) = generate(model, seeds=[3], steps=2, mending=False)
+    (made,) = generate(model, seeds=[3], steps=2)
+    assert raw.mended == 0
+    assert made.mended == (made.label_map.array != raw.label_map.array).sum() > 0
