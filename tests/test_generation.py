@@ -1,10 +1,21 @@
 """Generation under constraints: several at once, candidates, and what an interrupt leaves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from anatomica.errors import AnatomicaError
-from anatomica.generation import ANOTHER_SEED, better, certificate, generate, generate_each, resolve_for
+from anatomica.generation import (
+    ANOTHER_SEED,
+    TRIES,
+    better,
+    certificate,
+    generate,
+    generate_each,
+    resolve_for,
+)
 from anatomica.models.population import union_moments
 from anatomica.models.zoo import Model, load_model
 from anatomica.solvers import Guidance
@@ -127,3 +138,24 @@ def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
     with pytest.raises(KeyboardInterrupt):
         got.extend((s.seed, s.drawn) for s in stream)
     assert got == [(1, 2), (2, 2), (3, 1), (4, 1)]
+
+
+def test_a_sample_that_is_no_anatomy_is_drawn_again(model: Model) -> None:
+    """No patient of this population has so little of anything: all candidates are tried."""
+    assert model.population is not None
+    strange = replace(model, population=model.population + torch.eye(10)[0])
+    (once,) = generate(strange, seeds=[1], steps=2, until_met=1)
+    (made,) = generate(strange, seeds=[1], steps=2)
+    assert once.unusual
+    assert (once.drawn, made.drawn) == (1, TRIES)
+    assert len(made.unusual) <= len(once.unusual)
+    (guided,) = generate(
+        strange,
+        spec(
+            f"name: a, structure: [Ve], domain: {GRID}, target: {{mass: 1}}, tolerance: {{mass_percent: 100}}"
+        ),
+        seeds=[1],
+        steps=2,
+        until_met=3,
+    )
+    assert guided.drawn == 1, "what meets its constraints is not drawn again"

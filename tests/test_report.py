@@ -16,7 +16,6 @@ from anatomica.errors import AnatomicaError
 from anatomica.feasibility import Comparison, compare
 from anatomica.generation import generate, resolve_for
 from anatomica.models.zoo import load_model
-from anatomica.plausibility import unusual_tissues
 from anatomica.recipe import Arguments, changed_versions, make_recipe, read_recipe
 from anatomica.report import population_table, report_html, report_table, write_report
 from anatomica.solvers import Guidance
@@ -63,8 +62,7 @@ def made(tmp_path_factory):
     samples = generate(model, SPEC, seeds=SEEDS, steps=3, curves=True, guidance=Guidance(polish=0))
     comparisons = compare(model, resolved)
     recipe = make_recipe(model, SPEC, resolved, Arguments(samples=3))
-    unusual = [unusual_tissues(model, s.label_map) for s in samples]
-    write_report(out, samples, unusual, SPEC, resolved, recipe, comparisons)
+    write_report(out, samples, SPEC, resolved, recipe, comparisons)
     return out, samples, comparisons, resolved
 
 
@@ -190,7 +188,7 @@ def page_of(made, *, name: str | None = None, comparisons=()) -> str:
         nowhere = replace(d, valid=torch.zeros_like(d.valid), reasons=(f"{name} does not occur",))
         renamed = resolved[0].constraint.model_copy(update={"name": name})
         resolved = [replace(resolved[0], constraint=renamed, domains=nowhere)]
-    return report_html(samples, [()] * len(samples), resolved, recipe, comparisons)
+    return report_html(samples, resolved, recipe, comparisons)
 
 
 def test_names_from_elsewhere_are_text_not_markup(made) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,14 +19,17 @@ from anatomica.measurement import measure_cube
 from anatomica.mending import mend
 from anatomica.models.field import decode_labels
 from anatomica.models.zoo import Model
+from anatomica.plausibility import Oddity, oddities
 from anatomica.resolve import Resolved, resolve
 from anatomica.sampler import Step, sample
 from anatomica.solvers import Guidance
 from anatomica.spec import Spec
-from anatomica.volume import LabelMap, cube_affine, to_cube
+from anatomica.volume import LabelMap, to_cube
 from anatomica.watch import Curve, Error, Features, Watch
 
 Decoder = Literal["field", "conv"]
+TRIES = 4
+"""Unconditional samples are drawn up to this often until they are like a training patient."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
@@ -38,7 +40,8 @@ class Sample:
 
     `checks` say what was asked and achieved, `drawn` how many candidates it was chosen from, and
     `drawn_seed` which seed the chosen one has, `mended` how many voxels have another label than the decoder
-    gave them. `curves` and `features` are there if they were asked for.
+    gave them; `unusual` says what makes it unlike every training patient. `curves` and `features` are there
+    if they were asked for.
     """
 
     seed: int
@@ -49,6 +52,7 @@ class Sample:
     drawn: int = 1
     drawn_seed: int = 0
     mended: int = 0
+    unusual: tuple[Oddity, ...] = ()
     curves: tuple[Curve, ...] = ()
     features: tuple[Features, ...] = ()
 
@@ -88,7 +92,7 @@ def generate_each(
     reference: LabelMap | None = None,
     resolved: Sequence[Resolved] | None = None,
     guidance: Guidance = Guidance(),
-    until_met: int = 1,
+    until_met: int | None = None,
     steps: int | None = None,
     method: str | None = None,
     decoder: Decoder = "field",
@@ -102,7 +106,8 @@ def generate_each(
 
     A spec's domains, and the targets it leaves to `Constraint.match`, come from `reference` (any label map of
     the anatomy); or both have been placed already and are `resolved`. With `until_met`, samples whose
-    certificate fails are drawn again, up to that many times in all, and the best is kept. With `mending`,
+    certificate fails are drawn again, up to that many times in all, and the best is kept; without a spec
+    samples that are unlike every training patient are, up to `TRIES` times by default. With `mending`,
     pieces of tissues in places where no training patient has them are given to what they touch, unless that
     would cost a met target. With `curves` the constraints are also measured at every step, which takes a
     little time; `callback` sees every step.
@@ -122,12 +127,13 @@ def generate_each(
         model.sampling, steps=steps or model.sampling.steps, method=method or model.sampling.method
     )
     denoiser = guidance.denoiser(model, resolved) if resolved else model.denoiser
+    turns = max(1, until_met or (TRIES if spec is None else 1))
     for start in range(0, len(seeds), max(1, batch)):
         chosen = [int(s) for s in seeds[start : start + max(1, batch)]]
         best: dict[int, Sample] = {}
         try:
-            for turn in range(max(1, until_met)):
-                open_seeds = [s for s in chosen if s not in best or worth_another(best[s].checks)]
+            for turn in range(turns):
+                open_seeds = [s for s in chosen if s not in best or _again(best[s], spec)]
                 if not open_seeds:
                     break
                 began = time.perf_counter()
@@ -154,6 +160,7 @@ def generate_each(
                         checks,
                         drawn_seed=drawn[i],
                         mended=mended,
+                        unusual=oddities(model, label_map),
                         curves=() if watch is None else watch.curves(i),
                         features=() if watch is None else watch.features(i),
                     )
@@ -165,11 +172,24 @@ def generate_each(
 
 
 def better(old: Sample | None, new: Sample) -> Sample:
-    """The better of two candidates by certificate, with the time and the number of draws of both."""
+    """The better of two candidates, with the time and the number of draws of both.
+
+    Fewer unmet checks first, then fewer oddities, then smaller errors.
+    """
     if old is None:
         return new
-    kept = new if badness(new.checks) < badness(old.checks) else old
+
+    def key(sample: Sample) -> tuple[int, int, float]:
+        unmet, error = badness(sample.checks)
+        return unmet, len(sample.unusual), error
+
+    kept = new if key(new) < key(old) else old
     return replace(kept, seconds=old.seconds + new.seconds, drawn=old.drawn + new.drawn)
+
+
+def _again(sample: Sample, spec: Spec | None) -> bool:
+    """Whether another candidate is wanted: one that meets more, or without a spec one that is an anatomy."""
+    return bool(sample.unusual) if spec is None else worth_another(sample.checks)
 
 
 def _seen(
@@ -246,11 +266,10 @@ def mend_sample(
     if model.neighbours is None:
         return label_map, checks, 0
     index = label_map.table.index[label_map.array]
-    array = np.array(label_map.table.ids, label_map.array.dtype)[mend(index, model.neighbours)]
-    changed = int((array != label_map.array).sum())
+    mended = model.label_map(mend(index, model.neighbours))
+    changed = int((mended.array != label_map.array).sum())
     if not changed:
         return label_map, checks, 0
-    mended = LabelMap(array, label_map.affine, label_map.table)
     new = certificate(mended, spec, resolved)
     unmet, unmet_before = badness(new)[0], badness(checks)[0]
     return (mended, new, changed) if unmet <= unmet_before else (label_map, checks, 0)
@@ -266,6 +285,4 @@ def decode(model: Model, z: Float[Tensor, "b c h w d"], n: int, decoder: Decoder
         index = model.autoencoder.decode_conv(latent).argmax(1).to(torch.uint8)
     else:
         raise AnatomicaError(f"unknown decoder {decoder!r}; allowed: field, conv")
-    ids = torch.tensor(model.table.ids, dtype=torch.uint8)
-    affine = cube_affine(model.edge_mm, n)
-    return [LabelMap(ids[i.long()].numpy(), affine, model.table) for i in index.cpu()]
+    return [model.label_map(i.numpy()) for i in index.cpu()]

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from anatomica.mending import BEYOND, contact_faces
 from anatomica.models.zoo import Model
 from anatomica.volume import LabelMap
 
-BEYOND = 1.5
-"""A volume is unusual if it is this many times smaller than any training patient's, or larger."""
+AREA = 0.002
+"""Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,42 @@ def unusual_tissues(model: Model, label_map: LabelMap) -> tuple[Unusual, ...]:
     return tuple(found)
 
 
-def sentence(unusual: Sequence[Unusual], most: int = 3) -> str:
+@dataclass(frozen=True)
+class StrangeContact:
+    """Two tissues that touch, and do so in no training patient."""
+
+    tissue: str
+    other: str
+    area_mm2: float
+
+    def __str__(self) -> str:
+        return f"{self.tissue} touches {self.other} ({self.area_mm2:.4g} mm2; in training never)"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Oddity = Unusual | StrangeContact
+
+
+def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
+    """Pairs of tissues that touch where no training patient's do. None beside a model without neighbours."""
+    if model.neighbours is None:
+        return ()
+    labels, names = label_map.table.index[label_map.array], model.table.names
+    faces = contact_faces(labels, len(names))
+    few = AREA * labels.size ** (2 / 3)
+    pairs = np.argwhere(np.triu(~model.neighbours.touching & (faces > few)))
+    face_mm2 = label_map.voxel_ml ** (2 / 3) * 100
+    return tuple(StrangeContact(names[a], names[b], float(faces[a, b] * face_mm2)) for a, b in pairs)
+
+
+def oddities(model: Model, label_map: LabelMap) -> tuple[Oddity, ...]:
+    """All that makes a label map unlike the training patients'; nothing, if it is an anatomy."""
+    return unusual_tissues(model, label_map) + strange_contacts(model, label_map)
+
+
+def sentence(unusual: Sequence[Oddity], most: int = 3) -> str:
     """The first few of them, for people."""
     shown = ", ".join(map(str, unusual[:most]))
     return shown + (f" and {len(unusual) - most} more" if len(unusual) > most else "")

@@ -42,7 +42,7 @@ class Arguments(BaseModel):
     labels: str | None = None
     samples: Positive = 8
     seed: Annotated[int, Field(ge=0)] = 0
-    until_met: Positive = 1
+    until_met: Positive | None = None
     solver: Solver = "gauss-newton"
     decoder: Decoder = "field"
     steps: Positive | None = None

@@ -22,7 +22,7 @@ from anatomica.figures import as_png, contact_picture, draw, sample_picture
 from anatomica.generation import Sample
 from anatomica.models.zoo import Model
 from anatomica.nifti import write_atomic
-from anatomica.plausibility import Unusual, sentence
+from anatomica.plausibility import sentence
 from anatomica.resolve import Resolved
 from anatomica.spec import Spec
 
@@ -144,15 +144,11 @@ def _cells(seed: int, c: Check) -> list[str]:
 
 def report_dict(
     samples: Sequence[Sample],
-    unusual: Sequence[Sequence[Unusual]],
     resolved: Sequence[Resolved],
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
 ) -> dict[str, Any]:
-    """report.json: the recipe, the targets beside the population, every sample with checks and curves.
-
-    `unusual` holds every sample's tissues that are unlike the training patients'.
-    """
+    """report.json: the recipe, the targets beside the population, every sample with checks and curves."""
     return {
         "schema": "anatomica.report/1",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -170,11 +166,11 @@ def report_dict(
                 "met": s.met,
                 "checks": [c.to_dict() for c in s.checks],
                 "volumes_ml": {t: s.label_map.volume_ml(t) for t in s.label_map.present()},
-                "unusual": [u.to_dict() for u in odd],
+                "unusual": [odd.to_dict() for odd in s.unusual],
                 "curves": [c.to_dict() for c in s.curves],
                 "features": [f.to_dict() for f in s.features],
             }
-            for s, odd in zip(samples, unusual, strict=True)
+            for s in samples
         ],
     }
 
@@ -193,7 +189,6 @@ pre{background:#f6f6f6;padding:1em;overflow:auto;font-size:12px;max-height:30em}
 
 def report_html(
     samples: Sequence[Sample],
-    unusual: Sequence[Sequence[Unusual]],
     resolved: Sequence[Resolved],
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
@@ -207,9 +202,9 @@ def report_html(
         lead = f"{met} of {count} samples meet every constraint. Targets red, achieved green, domains black."
     else:
         lead = f"{count} samples."
-    odd = [(s.seed, sentence(u)) for s, u in zip(samples, unusual, strict=True) if u]
+    odd = [(s.seed, sentence(s.unusual)) for s in samples if s.unusual]
     if odd:
-        lead += f" {len(odd)} have tissues unlike any training patient's: they may be no anatomy."
+        lead += f" {len(odd)} are unlike any training patient: they may be no anatomy."
     body = [f"<h1>{title}</h1><p>{lead}</p>", _population_html(comparisons)]
     body += [f"<p class=no>Seed {seed}: {html.escape(text)}.</p>" for seed, text in odd]
     if missing := sentences_not_placed(resolved):
@@ -279,7 +274,6 @@ def _image(caption: str, png: bytes) -> str:
 def write_report(
     out: Path,
     samples: Sequence[Sample],
-    unusual: Sequence[Sequence[Unusual]],
     spec: Spec | None,
     resolved: Sequence[Resolved],
     recipe: dict[str, Any],
@@ -287,12 +281,12 @@ def write_report(
 ) -> None:
     """report.json, report.html, contact-sheet.png and a picture a sample, each whole or not at all."""
     out.mkdir(parents=True, exist_ok=True)
-    data = json.dumps(report_dict(samples, unusual, resolved, recipe, comparisons), indent=1) + "\n"
+    data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
     write_atomic(out / "report.json", data.encode())
     drawn = [draw(s, spec, resolved) for s in samples[:MOST_PICTURES]]
     write_atomic(out / "contact-sheet.png", as_png(contact_picture(drawn)))
     pictures = [as_png(sample_picture(views)) for views in drawn]
     for s, png in zip(samples, pictures, strict=False):
         write_atomic(out / f"sample-{s.seed:06d}.png", png)
-    page = report_html(samples, unusual, resolved, recipe, comparisons, pictures)
+    page = report_html(samples, resolved, recipe, comparisons, pictures)
     write_atomic(out / "report.html", page.encode())

@@ -68,11 +68,13 @@ def generate(
     samples: Annotated[int, typer.Option("--samples", "-s", min=1, help="How many patients.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The first patient's seed; then seed + 1, ...")] = 0,
     until_met: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=1, help="Draw a patient up to this often until it meets its constraints; keep the best."
+            min=1,
+            help="Draw a patient up to this often until it meets its constraints; keep the best. Default 1. "
+            "Without constraints: until it is like a training patient, default 4.",
         ),
-    ] = 1,
+    ] = None,
     solver: Annotated[
         str,
         typer.Option(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from anatomica.feasibility import Comparison
     from anatomica.generation import Sample
     from anatomica.models.zoo import Model
-    from anatomica.plausibility import Unusual
     from anatomica.recipe import Arguments
     from anatomica.resolve import Resolved
     from anatomica.spec import Spec
@@ -35,7 +34,6 @@ def run(
     from anatomica.feasibility import compare
     from anatomica.generation import generate_each
     from anatomica.nifti import save
-    from anatomica.plausibility import unusual_tissues
     from anatomica.recipe import make_recipe
     from anatomica.report import population_table, report_table, volume_table, write_report
     from anatomica.solvers import Guidance
@@ -77,15 +75,14 @@ def run(
         if not made:
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - began
-    unusual = [unusual_tissues(prior, s.label_map) for s in made]
     recipe = make_recipe(prior, spec, resolved, arguments)
-    write_report(out, made, unusual, spec, resolved, recipe, comparisons)
+    write_report(out, made, spec, resolved, recipe, comparisons)
     console.print(report_table(made) if spec is not None else volume_table(prior, made))
-    for line in unlike_training(made, unusual):
+    for line in unlike_training(made):
         console.print(line, style="yellow", markup=False, highlight=False)
     for line in remarks(made, resolved, comparisons):
         console.print(line, style="dim", markup=False, highlight=False)
-    met = verdict(made, unusual) if spec is not None else ""
+    met = verdict(made) if spec is not None else ""
     drawn = sum(s.drawn for s in made)
     rate = 60 * len(made) / seconds
     samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
@@ -124,23 +121,19 @@ def keep_each(
     return stopped
 
 
-def verdict(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> str:
+def verdict(made: Sequence[Sample]) -> str:
     """How many samples are what was asked for, and how many of them are no anatomy."""
-    met = [odd for sample, odd in zip(made, unusual, strict=True) if sample.met]
-    strange = sum(bool(odd) for odd in met)
+    met = [sample for sample in made if sample.met]
+    strange = sum(bool(sample.unusual) for sample in met)
     aside = f", {strange} of these with tissues unlike any training patient's" if strange else ""
     return f"{len(met)} of {len(made)} meet every constraint{aside}; "
 
 
-def unlike_training(made: Sequence[Sample], unusual: Sequence[Sequence[Unusual]]) -> list[str]:
+def unlike_training(made: Sequence[Sample]) -> list[str]:
     """A line for each sample that is unlike the training patients, met or not."""
     from anatomica.plausibility import sentence
 
-    return [
-        f"seed {s.seed} may be no anatomy: {sentence(odd)}"
-        for s, odd in zip(made, unusual, strict=True)
-        if odd
-    ]
+    return [f"seed {s.seed} may be no anatomy: {sentence(s.unusual)}" for s in made if s.unusual]
 
 
 def remarks(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from anatomica.metrics.clouds import tissue_clouds
 from anatomica.metrics.frechet import morphology
 from anatomica.models.zoo import Model, load_model
 from anatomica.nifti import write_atomic
-from anatomica.volume import LabelMap, cube_affine
+from anatomica.volume import LabelMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +87,7 @@ class Lab:
 
     def label_map(self, anatomy: str, labels: UInt8[Tensor, "n n n"]) -> LabelMap:
         """Label indices as a label map in the model's frame."""
-        model = self.model(anatomy)
-        ids = torch.tensor(model.table.ids, dtype=torch.uint8)
-        return LabelMap(ids[labels.long()].numpy(), cube_affine(model.edge_mm, labels.shape[0]), model.table)
+        return self.model(anatomy).label_map(labels.numpy())
 
     def _split(self, anatomy: str, split: str) -> Patients:
         key = (anatomy, split)

@@ -15,14 +15,14 @@ from jaxtyping import UInt8
 from scipy import stats
 from torch import Tensor
 
-from anatomica.generation import decode
+from anatomica.generation import decode, generate
 from anatomica.labels import LabelTable
-from anatomica.mending import mend
 from anatomica.metrics.bootstrap import distance_interval
 from anatomica.metrics.frechet import fmd, morphology
 from anatomica.metrics.overlap import pairwise_dice
 from anatomica.models.presets import SamplingConfig
 from anatomica.models.zoo import Model
+from anatomica.plausibility import oddities
 from anatomica.sampler import sample
 
 
@@ -58,11 +58,11 @@ def draw(model: Model, seeds: range, config: SamplingConfig, batch: int = 8) -> 
 def quality(
     model: Model, training: UInt8[Tensor, "m n n n"], held_out: UInt8[Tensor, "k n n n"], count: int = 64
 ) -> dict[str, Any]:
-    """The card's numbers for unconditional samples as `generate` gives them, mended; FMD also as decoded."""
+    """The card's numbers for unconditional samples as `generate` gives them; FMD also as first decoded."""
     classes = len(model.table)
-    maps = decoded = draw(model, range(count), model.sampling)
-    if model.neighbours is not None:
-        maps = torch.stack([torch.from_numpy(mend(m.numpy(), model.neighbours)) for m in decoded])
+    decoded = draw(model, range(count), model.sampling)
+    made = generate(model, seeds=range(count))
+    maps = torch.stack([torch.from_numpy(s.label_map.table.index[s.label_map.array]) for s in made])
     reference = torch.cat([training, held_out])
     nearest, real = (pairwise_dice(x[:32], training, classes).amax(1) for x in (maps, held_out))
     held = morphology(held_out, classes)
@@ -70,7 +70,10 @@ def quality(
         "samples": count,
         "fmd": float(f"{fmd(morphology(maps, classes), held):.4g}"),
         "fmd_as_decoded": float(f"{fmd(morphology(decoded, classes), held):.4g}"),
-        "mended_share": float(f"{float((maps != decoded).sum() / (decoded > 0).sum()):.4g}"),
+        "mended_share": float(f"{sum(s.mended for s in made) / int((maps > 0).sum()):.4g}"),
+        "drawn_a_sample": round(sum(s.drawn for s in made) / count, 3),
+        "unlike_training": sum(bool(s.unusual) for s in made),
+        "held_out_unlike_training": sum(bool(oddities(model, model.label_map(m.numpy()))) for m in held_out),
         "fmd_training": float(f"{fmd(morphology(training[:count], classes), held):.4g}"),
         "nearest_training_dice": round(float(nearest.mean()), 4),
         "nearest_training_dice_max": round(float(nearest.max()), 4),

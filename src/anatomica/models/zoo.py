@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
@@ -38,6 +39,7 @@ from anatomica.models.presets import (
 )
 from anatomica.models.unet import UNet
 from anatomica.training.checkpoint import load_into
+from anatomica.volume import LabelMap, cube_affine
 
 FORMAT = 2
 """2: the field's bottleneck is activated."""
@@ -75,6 +77,11 @@ class Model:
     @property
     def device(self) -> torch.device:
         return self.scaler.mean.device
+
+    def label_map(self, labels: UInt8[np.ndarray, "n n n"]) -> LabelMap:
+        """Label indices as a label map in the model's frame."""
+        ids = np.array(self.table.ids, dtype=np.uint8)
+        return LabelMap(ids[labels], cube_affine(self.edge_mm, labels.shape[0]), self.table)
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device (the modules are moved, not copied)."""
@@ -225,6 +232,7 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
         "eta": f"{card['sampling'].get('eta', 0.0):g}",
         "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
         "as decoded": number(samples.get("fmd_as_decoded"), 2),
+        "drawn": number(samples.get("drawn_a_sample"), 2),
         "KS": number(sum(distances) / len(distances), 2) if distances else "-",
         "nearest": f"{number(samples.get('nearest_training_dice'), 2)} "
         f"({number(samples.get('nearest_training_dice_of_held_out'), 2)})",

@@ -40,7 +40,6 @@ from anatomica.training.budget import Budget
 from anatomica.training.latents import cached_latents
 from anatomica.training.parallel import join_team
 from anatomica.training.random import batch_indices, generator
-from anatomica.volume import LabelMap, cube_affine
 
 TASKS = ("right-ventricle", "mitral-valve", "aortic-trunk", "myocardium-wall")
 CONDITIONINGS: tuple[Conditioning, ...] = ("explicit", "implicit")
@@ -154,13 +153,11 @@ def cached_moments(
     if path.is_file():
         kept = load_file(path)
         return Moments(kept["mass"], kept["centroid"], kept["covariance"]), kept["valid"]
-    ids = torch.tensor(model.table.ids, dtype=torch.uint8)
-    affine = cube_affine(model.edge_mm, labels.shape[1])
     found = []
     for copy in range(training.copies):
         for i, known in enumerate(labels):
             moved = augment(known, generator(seed, 104, copy, i), training.augment) if copy else known
-            found.append(task_moments(LabelMap(ids[moved.long()].numpy(), affine, model.table), spec))
+            found.append(task_moments(model.label_map(moved.numpy()), spec))
     moments = Moments(
         *(torch.stack([getattr(m, name) for m, _ in found]) for name in ("mass", "centroid", "covariance"))
     )
