@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from anatomica.data.phantoms import phantom
 from anatomica.generation import certificate, generate, mend_sample, resolve_for
 from anatomica.labels import anatomy
-from anatomica.mending import CRUMB, Neighbours, find_pieces, mend, neighbours_of
+from anatomica.mending import CRUMB, Neighbours, detached_voxels, find_pieces, mend, neighbours_of
 from anatomica.models.zoo import load_model
 from anatomica.spec_yaml import parse_spec
 from anatomica.volume import LabelMap, cube_affine
@@ -53,6 +53,16 @@ def test_what_touches_in_one_patient_of_a_thousand_is_an_accident() -> None:
     odd[3, 5, 5] = 3
     assert not neighbours_of([slabs()] * 999 + [odd], 4).touching[1, 3]
     assert neighbours_of([slabs()] * 99 + [odd], 4).touching[1, 3]
+
+
+def test_patients_are_joined_unless_some_lie_apart() -> None:
+    apart = slabs()
+    apart[0, 0, 0] = 1
+    assert detached_voxels(slabs()) == 0
+    assert detached_voxels(apart) == 1
+    assert detached_voxels(np.zeros((4, 4, 4), np.uint8)) == 0
+    assert SLABS.joined
+    assert not neighbours_of([slabs(), apart], 4).joined
 
 
 def test_a_strange_speck_becomes_part_of_what_it_lies_in() -> None:
@@ -145,6 +155,7 @@ def test_a_card_keeps_them_by_name() -> None:
         "touching": {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]},
         "whole": ["Lu", "Ca", "Ve"],
         "least": {},
+        "joined": True,
     }
     again = Neighbours.from_dict(kept, table)
     np.testing.assert_array_equal(again.touching, SLABS.touching)
@@ -182,7 +193,7 @@ def test_a_met_target_is_not_mended_away(tmp_path, count: int, mended: int) -> N
 
 def test_generate_says_what_it_mended(tmp_path) -> None:
     """Beside neighbours that never touch, all that touches becomes one tissue."""
-    apart = Neighbours(np.zeros((4, 4), bool), np.zeros(4, bool), np.zeros(4))
+    apart = Neighbours(np.zeros((4, 4), bool), np.zeros(4, bool), np.zeros(4), joined=False)
     model = replace(load_model(save_tiny_model(tmp_path)), neighbours=apart)
     (raw,) = generate(model, seeds=[3], steps=2, until_met=1, mending=False)
     (made,) = generate(model, seeds=[3], steps=2, until_met=1)

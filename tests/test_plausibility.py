@@ -10,7 +10,16 @@ from anatomica.cli.sampling import unlike_training, verdict
 from anatomica.generation import Sample
 from anatomica.mending import neighbours_of
 from anatomica.models.zoo import Model, load_model
-from anatomica.plausibility import AREA, Unusual, oddities, sentence, strange_contacts, unusual_tissues
+from anatomica.plausibility import (
+    AREA,
+    Patchwork,
+    Unusual,
+    detached,
+    oddities,
+    sentence,
+    strange_contacts,
+    unusual_tissues,
+)
 from anatomica.volume import LabelMap, cube_affine
 from tiny_prior import save_tiny_model
 
@@ -86,3 +95,22 @@ def test_tissues_that_touch_in_no_patient_are_strange(model: Model) -> None:
     assert strange_contacts(used, found) == strange_contacts(strict, learned) == ()
     assert strange_contacts(model, found) == ()
     assert AREA * 16**2 < 1
+
+
+def test_what_lies_apart_is_odd_if_patients_are_in_one_piece(model: Model) -> None:
+    whole = patient(model, 100)
+    broken = whole.array.copy()
+    broken[12:, 12:, 12:] = model.table.ids[1]
+    found = LabelMap(broken, whole.affine, whole.table)
+    joined = replace(model, neighbours=neighbours_of([whole.array], len(model.table)))
+    (apart,) = detached(joined, found)
+    assert apart.volume_ml == pytest.approx(64 * whole.voxel_ml)
+    assert apart in oddities(joined, found)
+    assert detached(joined, whole) == ()
+    assert detached(replace(model, neighbours=neighbours_of([broken], len(model.table))), found) == ()
+
+
+def test_a_map_that_was_mended_all_over_is_no_anatomy(model: Model) -> None:
+    found = patient(model, 100, 50)
+    assert oddities(model, found, mended=7) == ()
+    assert oddities(model, found, mended=8) == (Patchwork(8 / 150),)

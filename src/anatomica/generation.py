@@ -28,7 +28,7 @@ from anatomica.volume import LabelMap, to_cube
 from anatomica.watch import Curve, Error, Features, Watch
 
 Decoder = Literal["field", "conv"]
-TRIES = 4
+TRIES = 8
 """Unconditional samples are drawn up to this often until they are like a training patient."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
@@ -160,7 +160,7 @@ def generate_each(
                         checks,
                         drawn_seed=drawn[i],
                         mended=mended,
-                        unusual=oddities(model, label_map),
+                        unusual=oddities(model, label_map, mended),
                         curves=() if watch is None else watch.curves(i),
                         features=() if watch is None else watch.features(i),
                     )
@@ -174,14 +174,14 @@ def generate_each(
 def better(old: Sample | None, new: Sample) -> Sample:
     """The better of two candidates, with the time and the number of draws of both.
 
-    Fewer unmet checks first, then fewer oddities, then smaller errors.
+    Fewer unmet checks first, then fewer oddities, of the odd the least mended, then smaller errors.
     """
     if old is None:
         return new
 
-    def key(sample: Sample) -> tuple[int, int, float]:
+    def key(sample: Sample) -> tuple[int, int, int, float]:
         unmet, error = badness(sample.checks)
-        return unmet, len(sample.unusual), error
+        return unmet, len(sample.unusual), sample.mended if sample.unusual else 0, error
 
     kept = new if key(new) < key(old) else old
     return replace(kept, seconds=old.seconds + new.seconds, drawn=old.drawn + new.drawn)

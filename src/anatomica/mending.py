@@ -33,11 +33,13 @@ class Neighbours:
     """Which tissues touch in training patients, and which come in one piece; by position in the table.
 
     `least` is the smallest volume of a tissue that a patient may lack, as a share of the cube, else 0.
+    `joined` says that all tissues together are one piece.
     """
 
     touching: Bool[np.ndarray, "C C"]
     whole: Bool[np.ndarray, " C"]
     least: Float[np.ndarray, " C"]
+    joined: bool
 
     def to_dict(self, table: LabelTable) -> dict[str, Any]:
         """By name, for a model's card."""
@@ -47,6 +49,7 @@ class Neighbours:
             "touching": {name: others for name, others in touching.items() if others},
             "whole": [names[c] for c in np.flatnonzero(self.whole)],
             "least": {names[c]: float(f"{self.least[c]:.4g}") for c in np.flatnonzero(self.least)},
+            "joined": self.joined,
         }
 
     @classmethod
@@ -59,13 +62,13 @@ class Neighbours:
         whole[[at[name] for name in given["whole"]]] = True
         for name, share in given["least"].items():
             least[at[name]] = float(share)
-        return cls(touching, whole, least)
+        return cls(touching, whole, least, bool(given["joined"]))
 
 
 def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> Neighbours:
     """What the training patients show."""
     touching, crumbs = np.zeros((classes, classes), int), np.zeros(classes, int)
-    shares = []
+    shares, apart = [], 0
     for labels in maps:
         _, pieces = find_pieces(labels)
         crumb = np.zeros(classes, bool)
@@ -73,6 +76,7 @@ def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> N
             crumb[pieces.tissue[i]] |= pieces.is_crumb(i)
         crumbs += crumb
         touching += contact_faces(labels, classes) > 0
+        apart += detached_voxels(labels) > 0
         shares.append(np.bincount(labels.ravel(), minlength=classes) / labels.size)
     volume = np.stack(shares)
     present = (volume > 0).sum(0)
@@ -80,7 +84,7 @@ def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> N
     may_lack = (present > 0) & (present < len(volume))
     least = np.where(may_lack, np.where(volume > 0, volume, 1.0).min(0), 0.0)
     whole[0], least[0] = False, 0.0
-    return Neighbours(touching > RARE * len(volume), whole, least)
+    return Neighbours(touching > RARE * len(volume), whole, least, apart <= RARE * len(volume))
 
 
 def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
@@ -179,6 +183,13 @@ def find_pieces(labels: UInt8[np.ndarray, "x y z"]) -> tuple[Int[np.ndarray, "x 
     size = np.bincount(number.ravel(), minlength=len(tissue))
     shared = (values.tolist() for values in _shared_faces(number, len(tissue)))
     return number, Pieces(tissue, size.tolist(), zip(*shared, strict=True))
+
+
+def detached_voxels(labels: UInt8[np.ndarray, "x y z"]) -> int:
+    """How many voxels of tissue lie apart from the largest piece of all tissues together, corners joining."""
+    found, _ = ndimage.label(labels > 0, np.ones((3, 3, 3)))  # type: ignore[misc]
+    sizes = np.bincount(found.ravel())[1:]
+    return int(sizes.sum() - sizes.max(initial=0))
 
 
 def contact_faces(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Int[np.ndarray, "C C"]:

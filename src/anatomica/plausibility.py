@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from anatomica.mending import BEYOND, contact_faces
+from anatomica.mending import BEYOND, contact_faces, detached_voxels
 from anatomica.models.zoo import Model
 from anatomica.volume import LabelMap
 
+APART = 3e-5
+"""Less than this share of the cube may lie apart from the rest: 8 voxels of 64^3."""
+MIXED = 0.05
+"""Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
 """Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides."""
 
@@ -70,7 +75,33 @@ class StrangeContact:
         return asdict(self)
 
 
-Oddity = Unusual | StrangeContact
+@dataclass(frozen=True)
+class Detached:
+    """Tissue apart from the rest, where every training patient's is in one piece."""
+
+    volume_ml: float
+
+    def __str__(self) -> str:
+        return f"{self.volume_ml:.4g} mL lie apart from the rest"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Patchwork:
+    """A label map so mixed up that mending changed this share of its tissue."""
+
+    share: float
+
+    def __str__(self) -> str:
+        return f"labels were mixed up ({self.share:.0%} of the tissue mended)"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Oddity = Unusual | StrangeContact | Detached | Patchwork
 
 
 def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
@@ -85,9 +116,20 @@ def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact,
     return tuple(StrangeContact(names[a], names[b], float(faces[a, b] * face_mm2)) for a, b in pairs)
 
 
-def oddities(model: Model, label_map: LabelMap) -> tuple[Oddity, ...]:
-    """All that makes a label map unlike the training patients'; nothing, if it is an anatomy."""
-    return unusual_tissues(model, label_map) + strange_contacts(model, label_map)
+def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:
+    """What lies apart, if it is more than a speck and all training patients are in one piece."""
+    if model.neighbours is None or not model.neighbours.joined:
+        return ()
+    volume_ml = detached_voxels(label_map.array) * label_map.voxel_ml
+    return (Detached(volume_ml),) if volume_ml > APART * model.edge_mm**3 / 1000 else ()
+
+
+def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity, ...]:
+    """All that makes a label map, in which so many voxels were mended, unlike the training patients'."""
+    found = (f(model, label_map) for f in (unusual_tissues, strange_contacts, detached))
+    share = mended / max(1, int((label_map.array > 0).sum()))
+    patchwork = [Patchwork(share)] if share > MIXED else []
+    return tuple(itertools.chain(*found, patchwork))
 
 
 def sentence(unusual: Sequence[Oddity], most: int = 3) -> str:

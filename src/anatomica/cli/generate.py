@@ -72,7 +72,7 @@ def generate(
         typer.Option(
             min=1,
             help="Draw a patient up to this often until it meets its constraints; keep the best. Default 1. "
-            "Without constraints: until it is like a training patient, default 4.",
+            "Without constraints: until it is like a training patient, default 8.",
         ),
     ] = None,
     solver: Annotated[
