@@ -8,6 +8,8 @@ import torch
 from anatomica.errors import AnatomicaError
 from anatomica.models.presets import SamplingConfig
 from anatomica.sampler import (
+    METHODS,
+    RESTART,
     draw_noise,
     karras_schedule,
     sample,
@@ -123,3 +125,22 @@ def test_bad_settings_are_named():
         sample(gaussian_denoiser, (3, 2, 2, 2), [0], SamplingConfig(method="magic"))
     with pytest.raises(AnatomicaError, match="step"):
         karras_schedule(0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_variation_starts_below_the_restart_and_keeps_what_the_denoiser_keeps(method: str) -> None:
+    config = SamplingConfig(method=method, steps=12)
+    start = torch.stack([torch.full((1, 2, 2, 2), v) for v in (0.0, 1000.0)])
+    levels: list[float] = []
+
+    def denoiser(z, sigma):
+        return torch.where(z > 500, 1000.0, 0.0)
+
+    def see(step):
+        levels.append(step.sigma)
+
+    z = sample(denoiser, (1, 2, 2, 2), [1, 2], config, callback=see, start=start)
+    assert z.allclose(start, atol=1e-3)
+    assert 0 < max(levels) <= RESTART
+    anew = sample(denoiser, (1, 2, 2, 2), [1, 2], config)
+    assert anew.allclose(torch.zeros(1), atol=1e-3), "without a start the schedule begins at pure noise"

@@ -30,6 +30,8 @@ from anatomica.watch import Curve, Error, Features, Watch
 Decoder = Literal["field", "conv"]
 TRIES = 8
 """Unconditional samples are drawn up to this often until they are like a training patient."""
+VARIED = 3
+"""The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
@@ -140,7 +142,13 @@ def generate_each(
                 drawn = [s + turn * ANOTHER_SEED for s in open_seeds]
                 watch = Watch(model, resolved) if curves and resolved else None
                 see = _seen(open_seeds, turn, watch, callback)
-                z = sample(denoiser, model.latent_shape, drawn, config, device=model.device, callback=see)
+                start = (
+                    torch.stack([best[s].latent for s in open_seeds])
+                    if spec is None and 0 < turn <= VARIED
+                    else None
+                )
+                how = {"device": model.device, "callback": see, "start": start}
+                z = sample(denoiser, model.latent_shape, drawn, config, **how)
                 if resolved:
                     z = guidance.finish(model, resolved, z, n)
                 if watch is not None:

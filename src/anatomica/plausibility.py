@@ -15,7 +15,7 @@ from anatomica.volume import LabelMap
 
 APART = 3e-5
 """Less than this share of the cube may lie apart from the rest: 8 voxels of 64^3."""
-MIXED = 0.05
+MIXED = 0.1
 """Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
 """Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides."""

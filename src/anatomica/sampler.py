@@ -155,6 +155,8 @@ def _report(callback: Callback | None, i: int, levels: list[float], z: Tensor, d
 
 
 METHODS = ("euler", "multistep", "stochastic")
+RESTART = 6.0
+"""The noise under which a latent keeps its layout (which vertebrae, how large a heart) and loses the rest."""
 
 
 def sample(
@@ -165,11 +167,20 @@ def sample(
     *,
     device: torch.device | str = "cpu",
     callback: Callback | None = None,
+    start: Float[Tensor, "b c h w d"] | None = None,
 ) -> Float[Tensor, "b c h w d"]:
-    """Clean standardised latents, one a seed, by the config's schedule and method."""
+    """Clean standardised latents, one a seed, by the config's schedule and method.
+
+    With `start`, variations of these: noised to the schedule's first level from `RESTART` down, not anew.
+    """
     generators = seeded_generators(seeds)
     sigmas = karras_schedule(config.steps, config.sigma_min, config.sigma_max, config.rho)
-    z = config.sigma_max * draw_noise(generators, torch.empty(len(seeds), *shape, device=device))
+    noise = draw_noise(generators, torch.empty(len(seeds), *shape, device=device))
+    if start is None:
+        z = config.sigma_max * noise
+    else:
+        sigmas = sigmas[sigmas <= max(RESTART, config.sigma_min)]
+        z = start.to(noise) + sigmas[0] * noise
     if config.method == "euler":
         return sample_euler(denoiser, z, sigmas, generators=generators, callback=callback)
     if config.method == "multistep":
