@@ -112,5 +112,5 @@ def test_what_lies_apart_is_odd_if_patients_are_in_one_piece(model: Model) -> No
 
 def test_a_map_that_was_mended_all_over_is_no_anatomy(model: Model) -> None:
     found = patient(model, 100, 50)
-    assert oddities(model, found, mended=7) == ()
-    assert oddities(model, found, mended=8) == (Patchwork(8 / 150),)
+    assert oddities(model, found, mended=15) == ()
+    assert oddities(model, found, mended=16) == (Patchwork(16 / 150),)
