@@ -11,7 +11,15 @@ from hypothesis.extra.numpy import arrays
 from anatomica.data.phantoms import phantom
 from anatomica.generation import certificate, generate, mend_sample, resolve_for
 from anatomica.labels import anatomy
-from anatomica.mending import CRUMB, Neighbours, detached_voxels, find_pieces, mend, neighbours_of
+from anatomica.mending import (
+    CRUMB,
+    Neighbours,
+    close_gaps,
+    detached_voxels,
+    find_pieces,
+    mend,
+    neighbours_of,
+)
 from anatomica.models.zoo import load_model
 from anatomica.spec_yaml import parse_spec
 from anatomica.volume import LabelMap, cube_affine
@@ -33,11 +41,12 @@ SLABS = neighbours_of([slabs()], 4)
 
 def test_neighbours_are_what_patients_show() -> None:
     assert SLABS.touching.tolist() == [
-        [False, False, False, False],
-        [False, False, True, False],
-        [False, True, False, True],
-        [False, False, True, False],
+        [False, True, True, True],
+        [True, False, True, False],
+        [True, True, False, True],
+        [True, False, True, False],
     ]
+    assert SLABS.in_a_row
     assert SLABS.whole.tolist() == [False, True, True, True]
 
 
@@ -79,11 +88,37 @@ def test_a_crumb_between_neighbours_becomes_part_of_what_it_lies_in() -> None:
     np.testing.assert_array_equal(mend(labels, crumbly), labels)
 
 
+def tube() -> np.ndarray:
+    """A lumen (1) with calcium (2) beside it, both in a wall (3) that is open at the cube's ends alone."""
+    labels = np.zeros((N, N, N), np.uint8)
+    labels[3:13, 3:13] = 3
+    labels[6:10, 6:10] = 1
+    labels[10, 7:9, 6:10] = 2
+    return labels
+
+
+def test_a_hole_in_a_wall_is_closed() -> None:
+    """What was lumen or calcium beside the background is wall; nothing behind it changes."""
+    neighbours = neighbours_of([tube()], 4)
+    np.testing.assert_array_equal(close_gaps(tube(), neighbours), tube())
+    labels = tube()
+    labels[10:13, 7, 7] = 0
+    labels[3:6, 8, 8] = 0
+    mended = close_gaps(labels, neighbours)
+    where = np.argwhere(mended != labels).tolist()
+    assert where == [[6, 8, 8], [9, 7, 7], [10, 7, 6], [10, 7, 8], [10, 8, 7]]
+    assert {mended[tuple(at)] for at in where} == {3}
+    np.testing.assert_array_equal(close_gaps(slabs(), SLABS), slabs())
+
+
 def test_a_large_piece_is_no_crumb() -> None:
     labels = slabs()
     labels[2, 4:12, 4:12] = 2
     assert CRUMB * (labels[5:] == 2).sum() < 64
-    np.testing.assert_array_equal(mend(labels, SLABS), labels)
+    wide = replace(SLABS, contact=2 * SLABS.contact)
+    np.testing.assert_array_equal(mend(labels, wide), labels)
+    # Here it touches more widely than in patients.
+    np.testing.assert_array_equal(mend(labels, SLABS), slabs())
 
 
 def test_what_lies_alone_stays() -> None:
@@ -144,22 +179,53 @@ def test_patients_are_in_order(name: str) -> None:
 def test_vertebrae_touch_the_next_alone() -> None:
     neighbours = load_model("spinal").neighbours
     assert neighbours is not None
-    rows, columns = np.nonzero(neighbours.touching)
+    rows, columns = np.nonzero(neighbours.touching[1:, 1:])
     assert set(np.abs(rows - columns)) == {1}
+    assert neighbours.in_a_row
+
+
+@pytest.mark.parametrize("name", ["cardiac", "aortic", "coronary"])
+def test_other_tissues_stand_in_no_row(name: str) -> None:
+    neighbours = load_model(name).neighbours
+    assert neighbours is not None
+    assert not neighbours.in_a_row
+
+
+def test_a_vertebra_of_two_labels_has_one_again() -> None:
+    """One side of a vertebra is labelled as the next one: most of it gets its own label again."""
+    neighbours = load_model("spinal").neighbours
+    assert neighbours is not None
+    label_map = phantom("spinal", 100_000, 64).label_map
+    labels = label_map.table.index[label_map.array]
+    middle = np.unique(labels)[len(np.unique(labels)) // 2]
+    broken = labels.copy()
+    broken[:29][labels[:29] == middle] = middle + 1
+    wrong = (broken != labels).sum()
+    mended = mend(broken, neighbours)
+    assert wrong > 500
+    assert (mended != labels).sum() < 0.25 * wrong
 
 
 def test_a_card_keeps_them_by_name() -> None:
     table = anatomy("coronary").table
     kept = SLABS.to_dict(table)
     assert kept == {
-        "touching": {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]},
+        "contact": {
+            "background": {"Lu": 0.75, "Ca": 0.5, "Ve": 0.75},
+            "Lu": {"background": 0.75, "Ca": 0.25},
+            "Ca": {"background": 0.5, "Lu": 0.25, "Ve": 0.25},
+            "Ve": {"background": 0.75, "Ca": 0.25},
+        },
         "whole": ["Lu", "Ca", "Ve"],
         "least": {},
         "joined": True,
     }
     again = Neighbours.from_dict(kept, table)
-    np.testing.assert_array_equal(again.touching, SLABS.touching)
+    np.testing.assert_allclose(again.contact, SLABS.contact)
     np.testing.assert_array_equal(again.whole, SLABS.whole)
+    before = kept | {"touching": {name: list(others) for name, others in kept.pop("contact").items()}}
+    np.testing.assert_array_equal(Neighbours.from_dict(before, table).touching, SLABS.touching)
+    kept = SLABS.to_dict(table)
     kept["least"] = {"Ca": 0.125}
     assert Neighbours.from_dict(kept, table).least.tolist() == [0, 0, 0.125, 0]
 
@@ -193,7 +259,7 @@ def test_a_met_target_is_not_mended_away(tmp_path, count: int, mended: int) -> N
 
 def test_generate_says_what_it_mended(tmp_path) -> None:
     """Beside neighbours that never touch, all that touches becomes one tissue."""
-    apart = Neighbours(np.zeros((4, 4), bool), np.zeros(4, bool), np.zeros(4), joined=False)
+    apart = Neighbours(np.zeros((4, 4)), np.zeros(4, bool), np.zeros(4), joined=False)
     model = replace(load_model(save_tiny_model(tmp_path)), neighbours=apart)
     (raw,) = generate(model, seeds=[3], steps=2, until_met=1, mending=False)
     (made,) = generate(model, seeds=[3], steps=2, until_met=1)

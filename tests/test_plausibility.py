@@ -90,11 +90,28 @@ def test_tissues_that_touch_in_no_patient_are_strange(model: Model) -> None:
     assert (contact.tissue, contact.other) == (model.table.names[1], model.table.names[3])
     assert contact.area_mm2 == pytest.approx(16 * (model.edge_mm / 16) ** 2)
     assert contact in oddities(strict, found)
-    assert str(contact).startswith("Lu touches Ve")
+    assert str(contact) == f"Lu touches Ve ({contact.area_mm2:.4g} mm2; in training never)"
     used = replace(model, neighbours=neighbours_of([found.array], len(model.table)))
     assert strange_contacts(used, found) == strange_contacts(strict, learned) == ()
     assert strange_contacts(model, found) == ()
     assert AREA * 16**2 < 1
+
+
+def test_tissues_that_touch_far_more_widely_than_patients_are_strange(model: Model) -> None:
+    first, second = model.table.ids[1:3]
+
+    def blocks(width: int) -> LabelMap:
+        array = np.zeros((16, 16, 16), np.uint8)
+        array[:4, :10, :width] = first
+        array[4:8, :10, :width] = second
+        return LabelMap(array, cube_affine(model.edge_mm, 16), model.table)
+
+    used = replace(model, neighbours=neighbours_of([blocks(10).array], len(model.table)))
+    (contact,) = (c for c in strange_contacts(used, blocks(13)) if c.tissue != "background")
+    face_mm2 = (model.edge_mm / 16) ** 2
+    assert (contact.area_mm2, contact.most_mm2) == pytest.approx((130 * face_mm2, 100 * face_mm2))
+    assert str(contact).endswith(f"in training at most {contact.most_mm2:.4g})")
+    assert strange_contacts(used, blocks(12)) == strange_contacts(used, blocks(3)) == ()
 
 
 def test_what_lies_apart_is_odd_if_patients_are_in_one_piece(model: Model) -> None:

@@ -28,9 +28,9 @@ from anatomica.volume import LabelMap, to_cube
 from anatomica.watch import Curve, Error, Features, Watch
 
 Decoder = Literal["field", "conv"]
-TRIES = 8
+TRIES = 12
 """Unconditional samples are drawn up to this often until they are like a training patient."""
-VARIED = 3
+VARIED = 7
 """The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
@@ -142,11 +142,7 @@ def generate_each(
                 drawn = [s + turn * ANOTHER_SEED for s in open_seeds]
                 watch = Watch(model, resolved) if curves and resolved else None
                 see = _seen(open_seeds, turn, watch, callback)
-                start = (
-                    torch.stack([best[s].latent for s in open_seeds])
-                    if spec is None and 0 < turn <= VARIED
-                    else None
-                )
+                start = _start(model, open_seeds, drawn, best, turn) if spec is None else None
                 how = {"device": model.device, "callback": see, "start": start}
                 z = sample(denoiser, model.latent_shape, drawn, config, **how)
                 if resolved:
@@ -193,6 +189,15 @@ def better(old: Sample | None, new: Sample) -> Sample:
 
     kept = new if key(new) < key(old) else old
     return replace(kept, seconds=old.seconds + new.seconds, drawn=old.drawn + new.drawn)
+
+
+def _start(
+    model: Model, seeds: Sequence[int], drawn: Sequence[int], best: dict[int, Sample], turn: int
+) -> Float[Tensor, "b c h w d"] | None:
+    """What a try of unconditional samples begins with: layouts, the odd samples, or noise (None)."""
+    if model.layouts is None and 0 < turn <= VARIED:
+        return torch.stack([best[s].latent for s in seeds])
+    return model.layout(seeds if turn <= VARIED else drawn)
 
 
 def _again(sample: Sample, spec: Spec | None) -> bool:

@@ -1,8 +1,8 @@
 """Mending: a piece of a tissue in a place where no patient has it becomes part of what it touches.
 
 A decoder that wavers between two labels writes crumbs of the one into the other. What belongs together is
-learned from the training patients: which tissues touch, which come in one piece, and how little of each there
-can be.
+learned from the training patients: which tissues touch and how widely, which come in one piece, and how
+little of each there can be.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from scipy import ndimage
 
 from anatomica.labels import LabelTable
+from anatomica.narrowing import narrow
 
 RARE = 0.002
 """Tissues belong together if they touch in a larger share of the training patients."""
@@ -25,28 +26,42 @@ SPLIT = 0.05
 CRUMB = 0.05
 """A crumb is smaller than this share of its tissue's largest piece, and touches another tissue."""
 BEYOND = 1.2
-"""A volume is unlike the training patients' if it is this many times smaller than all of them, or larger."""
+"""A volume or area is unlike the training patients' if it is this many times smaller or larger than all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Which tissues touch in training patients, and which come in one piece; by position in the table.
+    """How widely tissues touch in training patients, and which come in one piece; by position in the table.
 
-    `least` is the smallest volume of a tissue that a patient may lack, as a share of the cube, else 0.
-    `joined` says that all tissues together are one piece.
+    `contact` is the largest area that two tissues (or one and the background) share, as a share of one of the
+    cube's sides, 0 where they do not touch. `least` is the smallest volume of a tissue that a patient may
+    lack, as a share of the cube, else 0. `joined` says that all tissues together are one piece.
     """
 
-    touching: Bool[np.ndarray, "C C"]
+    contact: Float[np.ndarray, "C C"]
     whole: Bool[np.ndarray, " C"]
     least: Float[np.ndarray, " C"]
     joined: bool
 
+    @property
+    def touching(self) -> Bool[np.ndarray, "C C"]:
+        return self.contact > 0
+
+    @property
+    def in_a_row(self) -> bool:
+        """Whether tissues touch the one before and the one after them in the table alone, as vertebrae do."""
+        a, b = np.nonzero(self.contact[1:, 1:])
+        return len(a) > 0 and bool((abs(a - b) == 1).all())
+
     def to_dict(self, table: LabelTable) -> dict[str, Any]:
         """By name, for a model's card."""
         names = table.names
-        touching = {names[c]: [names[k] for k in np.flatnonzero(row)] for c, row in enumerate(self.touching)}
+        contact = {
+            names[c]: {names[k]: float(f"{row[k]:.4g}") for k in np.flatnonzero(row)}
+            for c, row in enumerate(self.contact)
+        }
         return {
-            "touching": {name: others for name, others in touching.items() if others},
+            "contact": {name: others for name, others in contact.items() if others},
             "whole": [names[c] for c in np.flatnonzero(self.whole)],
             "least": {names[c]: float(f"{self.least[c]:.4g}") for c in np.flatnonzero(self.least)},
             "joined": self.joined,
@@ -55,19 +70,22 @@ class Neighbours:
     @classmethod
     def from_dict(cls, given: dict[str, Any], table: LabelTable) -> Neighbours:
         at = {name: c for c, name in enumerate(table.names)}
-        touching, whole = np.zeros((len(at), len(at)), bool), np.zeros(len(at), bool)
-        least = np.zeros(len(at))
-        for name, others in given["touching"].items():
-            touching[at[name], [at[other] for other in others]] = True
+        contact, whole, least = np.zeros((len(at), len(at))), np.zeros(len(at), bool), np.zeros(len(at))
+        if "touching" in given:  # cards of before, which did not say how widely
+            given = given | {"contact": {k: dict.fromkeys(v, np.inf) for k, v in given["touching"].items()}}
+        for name, others in given["contact"].items():
+            for other, area in others.items():
+                contact[at[name], at[other]] = float(area)
         whole[[at[name] for name in given["whole"]]] = True
         for name, share in given["least"].items():
             least[at[name]] = float(share)
-        return cls(touching, whole, least, bool(given["joined"]))
+        return cls(contact, whole, least, bool(given["joined"]))
 
 
 def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> Neighbours:
     """What the training patients show."""
     touching, crumbs = np.zeros((classes, classes), int), np.zeros(classes, int)
+    contact = np.zeros((classes, classes))
     shares, apart = [], 0
     for labels in maps:
         _, pieces = find_pieces(labels)
@@ -75,7 +93,9 @@ def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> N
         for i in pieces.alive():
             crumb[pieces.tissue[i]] |= pieces.is_crumb(i)
         crumbs += crumb
-        touching += contact_faces(labels, classes) > 0
+        area = contact_area(labels, classes)
+        touching += area > 0
+        contact = np.maximum(contact, area)
         apart += detached_voxels(labels) > 0
         shares.append(np.bincount(labels.ravel(), minlength=classes) / labels.size)
     volume = np.stack(shares)
@@ -84,10 +104,20 @@ def neighbours_of(maps: Iterable[UInt8[np.ndarray, "x y z"]], classes: int) -> N
     may_lack = (present > 0) & (present < len(volume))
     least = np.where(may_lack, np.where(volume > 0, volume, 1.0).min(0), 0.0)
     whole[0], least[0] = False, 0.0
-    return Neighbours(touching > RARE * len(volume), whole, least, apart <= RARE * len(volume))
+    contact[touching <= RARE * len(volume)] = 0.0
+    return Neighbours(contact, whole, least, apart <= RARE * len(volume))
 
 
 def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
+    """Label indices without misplaced pieces and gaps; of tissues in a row, no border is too wide."""
+    mended = close_gaps(join_misplaced(labels, neighbours), neighbours)
+    if not neighbours.in_a_row:
+        return mended
+    narrowed = narrow(mended, BEYOND * np.append(np.diag(neighbours.contact, 1), 0.0))
+    return mended if np.array_equal(narrowed, mended) else join_misplaced(narrowed, neighbours)
+
+
+def join_misplaced(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
     """Label indices whose misplaced pieces have become part of the larger piece they share most faces with.
 
     A piece (voxels of one tissue, joined by faces) is misplaced if most of its faces to other tissues are to
@@ -110,6 +140,23 @@ def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np
         if not pieces.faces[i] and _is_trace(pieces, i, neighbours, labels.size):
             pieces.owner[i] = 0
     return np.array([pieces.tissue[pieces.root(i)] for i in range(len(pieces.owner))], labels.dtype)[number]
+
+
+def close_gaps(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
+    """Label indices in which no tissue is laid open that other tissues cover in all patients.
+
+    A lumen's voxels that touch the background become part of what covers it most, the wall.
+    """
+    contact = neighbours.contact
+    covers = np.where(contact[0] > 0, contact, 0.0)
+    covered = (contact[0] == 0) & (covers.max(1) > 0)
+    covered[0] = False
+    if not covered.any():
+        return labels
+    open_air = ndimage.binary_dilation(labels == 0) & covered[labels]
+    out = labels.copy()
+    out[open_air] = covers.argmax(1)[labels[open_air]]
+    return out
 
 
 def _misplaced(pieces: Pieces, i: int, neighbours: Neighbours, voxels: int) -> bool:
@@ -192,12 +239,12 @@ def detached_voxels(labels: UInt8[np.ndarray, "x y z"]) -> int:
     return int(sizes.sum() - sizes.max(initial=0))
 
 
-def contact_faces(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Int[np.ndarray, "C C"]:
-    """How many voxel faces each two tissues share."""
-    faces = np.zeros((classes, classes), int)
-    a, b, count = _shared_faces(labels.astype(np.int64), classes)
+def contact_area(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Float[np.ndarray, "C C"]:
+    """The area that each two classes share, along voxel faces, as a share of one of the cube's sides."""
+    faces = np.zeros((classes + 1, classes + 1))
+    a, b, count = _shared_faces(labels.astype(np.int64) + 1, classes + 1)
     faces[a, b] = count
-    return faces + faces.T
+    return (faces + faces.T)[1:, 1:] / labels.size ** (2 / 3)
 
 
 def _shared_faces(number: Int[np.ndarray, "x y z"], most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

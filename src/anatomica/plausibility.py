@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anatomica.mending import BEYOND, contact_faces, detached_voxels
+from anatomica.mending import BEYOND, contact_area, detached_voxels
 from anatomica.models.zoo import Model
 from anatomica.volume import LabelMap
 
@@ -18,7 +18,7 @@ APART = 3e-5
 MIXED = 0.1
 """Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
-"""Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides."""
+"""Tissues may share so much more area than patients', of one of the cube's sides: 8 faces of 64^3."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,16 @@ def unusual_tissues(model: Model, label_map: LabelMap) -> tuple[Unusual, ...]:
 
 @dataclass(frozen=True)
 class StrangeContact:
-    """Two tissues that touch, and do so in no training patient."""
+    """Two classes that touch more widely than in any training patient, and the most that they do there."""
 
     tissue: str
     other: str
     area_mm2: float
+    most_mm2: float
 
     def __str__(self) -> str:
-        return f"{self.tissue} touches {self.other} ({self.area_mm2:.4g} mm2; in training never)"
+        seen = f"at most {self.most_mm2:.4g}" if self.most_mm2 else "never"
+        return f"{self.tissue} touches {self.other} ({self.area_mm2:.4g} mm2; in training {seen})"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -105,15 +107,20 @@ Oddity = Unusual | StrangeContact | Detached | Patchwork
 
 
 def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
-    """Pairs of tissues that touch where no training patient's do. None beside a model without neighbours."""
+    """Pairs of classes that touch where no training patient's do, or far more widely.
+
+    None beside a model without neighbours.
+    """
     if model.neighbours is None:
         return ()
-    labels, names = label_map.table.index[label_map.array], model.table.names
-    faces = contact_faces(labels, len(names))
-    few = AREA * labels.size ** (2 / 3)
-    pairs = np.argwhere(np.triu(~model.neighbours.touching & (faces > few)))
-    face_mm2 = label_map.voxel_ml ** (2 / 3) * 100
-    return tuple(StrangeContact(names[a], names[b], float(faces[a, b] * face_mm2)) for a, b in pairs)
+    names, most = model.table.names, model.neighbours.contact
+    area = contact_area(label_map.table.index[label_map.array], len(names))
+    pairs = np.argwhere(np.triu(area > BEYOND * most + AREA))
+    side_mm2 = model.edge_mm**2
+    return tuple(
+        StrangeContact(names[a], names[b], float(area[a, b] * side_mm2), float(most[a, b] * side_mm2))
+        for a, b in pairs
+    )
 
 
 def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:

@@ -66,6 +66,7 @@ class Recipe:
 
     anatomy: str
     model_hash: str
+    layouts_hash: str | None
     sampling: SamplingConfig
     spec: Spec | None
     resolved: tuple[Resolved, ...]
@@ -83,6 +84,7 @@ def make_recipe(
         "model": {
             "anatomy": model.anatomy,
             "hash": model.hash,
+            "layouts": model.layouts_hash,
             "sampling": sampling_to_dict(model.sampling),
         },
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
@@ -106,7 +108,8 @@ def read_recipe(path: Path) -> Recipe:
         )
         versions = {name: str(data[name]) for name in _versions()}
         model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
-        return Recipe(kind.name, model["hash"], sampling, spec, resolved, _arguments(data), versions)
+        hashes = model["hash"], model.get("layouts")
+        return Recipe(kind.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
     except ValidationError as error:
         reason = _sentence(error)
     except KeyError as error:

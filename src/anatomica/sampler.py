@@ -171,7 +171,7 @@ def sample(
 ) -> Float[Tensor, "b c h w d"]:
     """Clean standardised latents, one a seed, by the config's schedule and method.
 
-    With `start`, variations of these: noised to the schedule's first level from `RESTART` down, not anew.
+    With `start`, variations of these: noised to the schedule's first level from `RESTART` down.
     """
     generators = seeded_generators(seeds)
     sigmas = karras_schedule(config.steps, config.sigma_min, config.sigma_max, config.rho)

@@ -43,7 +43,13 @@ def test_from_a_run_to_a_model(tmp_path):
     assert 0 <= card["reconstruction"]["field_fine"]["mean"] <= 1
     assert 0 <= card["reconstruction"]["field_fractions"]["mean"] <= 1
     assert card["reconstruction"]["held_out"] == card["reconstruction"]["held_out_fine"] == 2
-    assert card["neighbours"]["touching"] == {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]}
+    touching = {name: list(others) for name, others in card["neighbours"]["contact"].items()}
+    assert touching == {
+        "background": ["Lu"],
+        "Lu": ["background", "Ca"],
+        "Ca": ["Lu", "Ve"],
+        "Ve": ["Ca"],
+    }
     assert card["training"]["denoiser"]["step"] == 2
     assert generate(load_model(folder), seeds=[0], steps=2)[0].label_map.shape == (16, 16, 16)
     # And on from there, with other data: the card counts the steps of both.
@@ -59,10 +65,11 @@ def test_check_measures_a_model_and_keeps_it_in_the_card(tmp_path):
     folder = save_tiny_model(tmp_path / "model")
     cache = build_phantom_cache("coronary", 12, tmp_path / "cache", n=32).folder
     command = ["train", "check", str(folder), "--data", str(cache), "--samples", "8", "--eta", "2"]
-    result = CliRunner().invoke(app, command)
+    result = CliRunner().invoke(app, [*command, "--layouts"])
     assert result.exit_code == 0, result.output
     model = load_model(folder)
     assert model.sampling.eta == 2
+    assert model.layouts is not None
     assert model.neighbours is not None
     assert model.card["samples"]["samples"] == 8
     held_out = model.card["reconstruction"]["held_out"]

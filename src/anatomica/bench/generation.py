@@ -58,7 +58,7 @@ def timed(model: Model, seeds: range) -> dict[str, float]:
         return clean
 
     began = perf_counter()
-    z = sample(denoiser, model.latent_shape, list(seeds), model.sampling)
+    z = sample(denoiser, model.latent_shape, seeds, model.sampling, start=model.layout(seeds))
     sampled = perf_counter()
     decode(model, z, model.n)
     done = perf_counter()

@@ -72,7 +72,7 @@ def generate(
         typer.Option(
             min=1,
             help="Draw a patient up to this often until it meets its constraints; keep the best. Default 1. "
-            "Without constraints: until it is like a training patient, default 8.",
+            "Without constraints: until it is like a training patient, default 12.",
         ),
     ] = None,
     solver: Annotated[
@@ -220,6 +220,11 @@ def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
         raise AnatomicaError(
             f"{path} was made by model {made.model_hash}, this {prior.anatomy} model is {prior.hash}: the "
             "label maps would differ; give the right one with --model FOLDER"
+        )
+    if made.spec is None and prior.layouts_hash != made.layouts_hash:
+        raise AnatomicaError(
+            f"{path}: its samples did not begin in the layouts of this {prior.anatomy} model: the label maps "
+            "would differ; give the right model with --model FOLDER"
         )
     if changed := changed_versions(made):
         console.print(

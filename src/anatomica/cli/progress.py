@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def sampling_bar(console: Console, samples: int, steps: int, batch: int) -> Iterator[Callback]:
-    """A callback for `generate_each` that draws a bar; candidates drawn again lengthen it."""
+    """A callback for `generate_each` that draws a bar of as many steps as samples take.
+
+    Candidates drawn again take more, samples that do not begin in noise fewer than `steps`.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -32,8 +35,9 @@ def sampling_bar(console: Console, samples: int, steps: int, batch: int) -> Iter
         latest: dict[str, str] = {}
 
         def show(progress: Progress) -> None:
-            if progress.turn and progress.step.index == 0:
-                bar.update(task, total=(bar.tasks[0].total or 0) + progress.step.count)
+            if progress.step.index == 0:
+                more = progress.step.count - (0 if progress.turn else steps)
+                bar.update(task, total=(bar.tasks[0].total or 0) + more)
             latest.update(current_errors(progress.errors))
             first, last = progress.seeds[0], progress.seeds[-1]
             again = f", draw {progress.turn + 1}" if progress.turn else ""

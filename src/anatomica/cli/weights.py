@@ -71,6 +71,13 @@ def check(
         float | None,
         typer.Option("--eta", min=0, help="Fresh noise of its multistep sampler; the card keeps it."),
     ] = None,
+    layouts: Annotated[
+        bool | None,
+        typer.Option(
+            "--layouts/--no-layouts",
+            help="Begin unconditional samples in the patients' layouts, not in noise; the model keeps them.",
+        ),
+    ] = None,
     fine: Annotated[
         Path | None,
         typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
@@ -95,14 +102,18 @@ def check(
     from anatomica.experiments.prior import quality, sampling_curve
     from anatomica.mending import neighbours_of
     from anatomica.models.presets import sampling_to_dict
-    from anatomica.models.zoo import load_model
+    from anatomica.models.zoo import load_model, set_layouts
     from anatomica.nifti import write_atomic
     from anatomica.training.evaluate import reconstruction
+    from anatomica.training.latents import layouts_of
     from anatomica.training.weights import held_out_maps
 
     prior = load_model(model)
     check_cache(data, prior.anatomy, model)
     maps = LabelMapDataset(data, "train", prior.n).load_all()
+    if layouts is not None:
+        set_layouts(model, layouts_of(maps, prior.autoencoder, prior.scaler) if layouts else None)
+        prior = load_model(model)
     held_out, finer = held_out_maps(LabelMapDataset(data, "validation", prior.n), prior.anatomy, fine)
     neighbours = neighbours_of(maps.numpy(), len(prior.table))
     sampling = prior.sampling if eta is None else replace(prior.sampling, eta=eta)

@@ -3,6 +3,7 @@
 autoencoder.safetensors   encoder, both decoders (fp16)
 denoiser.safetensors      U-Net (fp16) and the latents' statistics
 population.safetensors    moments of every tissue of every training patient (where the data was given)
+layouts.safetensors       where unconditional samples begin, if not in noise (`Layouts`)
 card.json                 label table, frame, sizes, recipe, measured quality, volumes, neighbours, checksums
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from anatomica.labels import ANATOMIES, LabelTable, anatomy
 from anatomica.mending import Neighbours
 from anatomica.models.autoencoder import Autoencoder
 from anatomica.models.edm import EDM, LatentScaler
+from anatomica.models.layouts import Layouts
 from anatomica.models.population import population_statistics
 from anatomica.models.presets import (
     AutoencoderConfig,
@@ -46,6 +49,7 @@ FORMAT = 2
 WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
 POPULATION = "population.safetensors"
+LAYOUTS = "layouts.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,7 @@ class Model:
     """A trained prior: everything that generation needs. `hash` names the exact weights.
 
     `population` holds the training patients' moments (`population_moments`), `neighbours` which of their
-    tissues touch, where the folder has them.
+    tissues touch, where the folder has them. With `layouts` unconditional samples begin in one of them.
     """
 
     anatomy: str
@@ -68,11 +72,17 @@ class Model:
     hash: str
     population: Float[Tensor, "m C 10"] | None = None
     neighbours: Neighbours | None = None
+    layouts: Layouts | None = None
 
     @property
     def latent_shape(self) -> tuple[int, int, int, int]:
         config = self.autoencoder.config
         return (config.latent_channels, *[config.latent_n] * 3)  # type: ignore[return-value]
+
+    @property
+    def layouts_hash(self) -> str | None:
+        """Names the exact layouts."""
+        return None if self.layouts is None else self.card["sha256"][LAYOUTS][:16]
 
     @property
     def device(self) -> torch.device:
@@ -82,6 +92,10 @@ class Model:
         """Label indices as a label map in the model's frame."""
         ids = np.array(self.table.ids, dtype=np.uint8)
         return LabelMap(ids[labels], cube_affine(self.edge_mm, labels.shape[0]), self.table)
+
+    def layout(self, seeds: Sequence[int]) -> Float[Tensor, "b c h w d"] | None:
+        """Where the sampler begins for these seeds; None: in noise."""
+        return None if self.layouts is None else self.layouts.draw(seeds)
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device (the modules are moved, not copied)."""
@@ -101,6 +115,7 @@ def save_model(
     notes: dict[str, Any] | None = None,
     population: Float[Tensor, "m C 10"] | None = None,
     neighbours: Neighbours | None = None,
+    layouts: Layouts | None = None,
 ) -> Path:
     """Write a model folder. `notes` go into the card: preset, training, data, quality.
 
@@ -117,6 +132,9 @@ def save_model(
         save_file({"moments": population.float().contiguous()}, folder / POPULATION)
         notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
         files.append(POPULATION)
+    if layouts is not None:
+        save_file(layouts.to_tensors(), folder / LAYOUTS)
+        files.append(LAYOUTS)
     if neighbours is not None:
         notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
     card = {
@@ -187,7 +205,19 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         if POPULATION in checksums
         else None,
         neighbours,
+        Layouts(**_read_tensors(folder / LAYOUTS, checksums[LAYOUTS])) if LAYOUTS in checksums else None,
     )
+
+
+def set_layouts(folder: Path, layouts: Layouts | None) -> None:
+    """Give a model folder other layouts, or none."""
+    card = _read_card(folder)
+    (folder / LAYOUTS).unlink(missing_ok=True)
+    card["sha256"].pop(LAYOUTS, None)
+    if layouts is not None:
+        save_file(layouts.to_tensors(), folder / LAYOUTS)
+        card["sha256"][LAYOUTS] = _sha256((folder / LAYOUTS).read_bytes())
+    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
 
 
 def shipped() -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from anatomica.models.unet import UNet
 from anatomica.models.zoo import Model, save_model
 from anatomica.training.checkpoint import load_into, read_checkpoint
 from anatomica.training.evaluate import reconstruction
-from anatomica.training.latents import LATENTS, read_latents
+from anatomica.training.latents import LATENTS, layouts_of, read_latents
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -73,8 +73,11 @@ def export_run(
     sampling: SamplingConfig | None = None,
     notes: dict[str, Any] | None = None,
     base: Model | None = None,
+    layouts: bool = False,
 ) -> Path:
     """RUN to a model folder; measures reconstruction and the population where data is given.
+
+    With `layouts` it gets those of the training data.
 
     With `base` the denoiser is that model's: the run trained its decoders on, in the same latent space.
     """
@@ -89,16 +92,17 @@ def export_run(
         card["training"][kind] = {k: info[k] for k in keep if k in info}
     if held_out is not None:
         card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
-    population = neighbours = None
+    population = neighbours = found = None
     if train is not None:
         population = population_moments(train, len(about.table))
         neighbours = neighbours_of(train.numpy(), len(about.table))
+        found = layouts_of(train, autoencoder, scaler) if layouts else None
     rules = sampling or replace(preset(first["preset"]).sampling)
     unet = from_dict(UNetConfig, second["unet"])
     with torch.no_grad():
         card |= notes or {}
         parts = (autoencoder, denoiser, scaler, unet, rules)
-        return save_model(out, about.name, *parts, card, population, neighbours)
+        return save_model(out, about.name, *parts, card, population, neighbours, found)
 
 
 def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:

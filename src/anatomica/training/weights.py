@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,6 +17,10 @@ from anatomica.training.budget import Budget
 from anatomica.training.run import export_run, read_autoencoder
 
 FINE_COUNT = 16
+ETA = {"aortic": 2.0, "spinal": 2.0}
+"""Fresh noise of the sampler, where it is not the preset's; measured by `anatomica train check --eta`."""
+IN_KINDS = ("spinal",)
+"""Anatomies whose unconditional samples begin in layouts; measured by `anatomica train check --layouts`."""
 
 
 def make_weights(
@@ -47,7 +52,9 @@ def make_weights(
         maps, model, run / "denoiser", name, config, Budget(minutes=denoiser_minutes), options("denoiser")
     )
     recipe = {"source": "phantoms", "seeds": [0, count - 1], "train": len(maps), "held_out": len(held_out)}
-    return export_run(run, target, maps, held_out, fine, notes={"data": recipe})
+    sampling = replace(config.sampling, eta=ETA.get(name, config.sampling.eta))
+    notes = {"data": recipe}
+    return export_run(run, target, maps, held_out, fine, sampling, notes, layouts=name in IN_KINDS)
 
 
 def held_out_maps(
