@@ -159,6 +159,12 @@ RESTART = 6.0
 """The noise under which a latent keeps its layout (which vertebrae, how large a heart) and loses the rest."""
 
 
+def noise_levels(config: SamplingConfig, *, started: bool = False) -> Float[Tensor, " levels"]:
+    """The config's schedule; of samples that start in latents, from `RESTART` down."""
+    sigmas = karras_schedule(config.steps, config.sigma_min, config.sigma_max, config.rho)
+    return sigmas[sigmas <= max(RESTART, config.sigma_min)] if started else sigmas
+
+
 def sample(
     denoiser: Denoiser,
     shape: tuple[int, int, int, int],
@@ -174,13 +180,9 @@ def sample(
     With `start`, variations of these: noised to the schedule's first level from `RESTART` down.
     """
     generators = seeded_generators(seeds)
-    sigmas = karras_schedule(config.steps, config.sigma_min, config.sigma_max, config.rho)
+    sigmas = noise_levels(config, started=start is not None)
     noise = draw_noise(generators, torch.empty(len(seeds), *shape, device=device))
-    if start is None:
-        z = config.sigma_max * noise
-    else:
-        sigmas = sigmas[sigmas <= max(RESTART, config.sigma_min)]
-        z = start.to(noise) + sigmas[0] * noise
+    z = sigmas[0] * noise if start is None else start.to(noise) + sigmas[0] * noise
     if config.method == "euler":
         return sample_euler(denoiser, z, sigmas, generators=generators, callback=callback)
     if config.method == "multistep":

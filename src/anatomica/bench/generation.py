@@ -14,7 +14,7 @@ from rich.console import Console
 
 from anatomica.generation import decode
 from anatomica.models.zoo import Model, load_model
-from anatomica.sampler import sample
+from anatomica.sampler import noise_levels, sample
 
 BATCHES = (1, 8)
 
@@ -36,7 +36,8 @@ def run(out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",)) -> d
         }
         for parts in found.values():
             parts["share of the U-Net"] = parts["U-Net"] / parts["sample"]
-        result["models"][model.anatomy] = {"hash": model.hash, "steps": model.sampling.steps} | found
+        steps = len(noise_levels(model.sampling, started=model.layouts is not None)) - 1
+        result["models"][model.anatomy] = {"hash": model.hash, "steps": steps} | found
     result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     out.mkdir(parents=True, exist_ok=True)
     (out / "generation.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

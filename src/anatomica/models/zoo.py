@@ -260,6 +260,7 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
         "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
         "samples": str(samples.get("samples", "-")),
         "eta": f"{card['sampling'].get('eta', 0.0):g}",
+        "begins in": "layouts" if LAYOUTS in card["sha256"] else "noise",
         "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
         "as decoded": number(samples.get("fmd_as_decoded"), 2),
         "drawn": number(samples.get("drawn_a_sample"), 2),
