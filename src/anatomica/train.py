@@ -226,7 +226,7 @@ def loop(
             norm = nn.utils.clip_grad_norm_(model.parameters(), training.clip)
             if not torch.isfinite(norm):
                 raise AnatomicaError(
-                    f"training diverged at step {progress.step} (loss {float(loss)}); lower lr"
+                    f"training diverged at step {progress.step} (loss {loss.item()}); lower lr"
                 )
             optimizer.step()
             ema.update(model, progress.step)

@@ -17,9 +17,14 @@ class Conv3d(nn.Conv3d):
 
     PyTorch's dispatcher sends a batch of one with few channels to its unvectorised im2col kernel, 3-5 times
     slower than the oneDNN kernel that it uses from batch 2 on; without gradients we may call the latter.
+    oneDNN's bf16 gradient of the weights reads memory that nobody wrote where the grid is two voxels wide
+    (CPUs with avx512_bf16, torch 2.13): such small grids are float32 there.
     """
 
     def forward(self, input: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b k h2 w2 d2"]:
+        if input.device.type == "cpu" and torch.is_autocast_enabled("cpu") and min(input.shape[2:]) < 3:
+            with torch.autocast("cpu", enabled=False):
+                return super().forward(input.float())
         direct = (
             input.shape[0] == 1
             and input.device.type == "cpu"
