@@ -8,10 +8,11 @@ import torch
 
 from anatomica.cli.sampling import unlike_training, verdict
 from anatomica.generation import Sample
-from anatomica.mending import neighbours_of
+from anatomica.mending import BEYOND, neighbours_of
 from anatomica.models.zoo import Model, load_model
 from anatomica.plausibility import (
     AREA,
+    ROOM,
     Patchwork,
     Unusual,
     detached,
@@ -107,11 +108,24 @@ def test_tissues_that_touch_far_more_widely_than_patients_are_strange(model: Mod
         return LabelMap(array, cube_affine(model.edge_mm, 16), model.table)
 
     used = replace(model, neighbours=neighbours_of([blocks(10).array], len(model.table)))
+    assert used.neighbours is not None
+    assert used.neighbours.in_a_row
     (contact,) = (c for c in strange_contacts(used, blocks(13)) if c.tissue != "background")
     face_mm2 = (model.edge_mm / 16) ** 2
     assert (contact.area_mm2, contact.most_mm2) == pytest.approx((130 * face_mm2, 100 * face_mm2))
     assert str(contact).endswith(f"in training at most {contact.most_mm2:.4g})")
     assert strange_contacts(used, blocks(12)) == strange_contacts(used, blocks(3)) == ()
+    apart = used.neighbours.contact.copy()
+    apart[1, 3] = apart[3, 1] = 0.1
+    organs = replace(used, neighbours=replace(used.neighbours, contact=apart))
+    room = BEYOND * 100 / 256 + ROOM
+    assert 121 / 256 < room < 122 / 256
+    assert any(c.tissue == "Lu" for c in strange_contacts(organs, blocks(13)))
+    for extra, strange in ((0, False), (1, False), (2, True)):
+        wider = blocks(12).array.copy()
+        wider[:4, 10, :extra], wider[4:8, 10, :extra] = first, second
+        found = LabelMap(wider, cube_affine(model.edge_mm, 16), model.table)
+        assert any(c.tissue == "Lu" for c in strange_contacts(organs, found)) == strange
 
 
 def test_what_lies_apart_is_odd_if_patients_are_in_one_piece(model: Model) -> None:

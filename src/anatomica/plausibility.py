@@ -18,7 +18,11 @@ APART = 3e-5
 MIXED = 0.1
 """Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
-"""Tissues may share so much more area than patients', of one of the cube's sides: 8 faces of 64^3."""
+"""Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides: 8 faces
+of 64^3. Those in a row, which touch at joints of one size, may share so much more than in all patients.
+"""
+ROOM = 0.006
+"""How two organs lie beside one another varies: so much more than in all patients may others share."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact,
         return ()
     names, most = model.table.names, model.neighbours.contact
     area = contact_area(label_map.table.index[label_map.array], len(names))
-    pairs = np.argwhere(np.triu(area > BEYOND * most + AREA))
+    room = np.where((most == 0) | model.neighbours.in_a_row, AREA, ROOM)
+    pairs = np.argwhere(np.triu(area > BEYOND * most + room))
     side_mm2 = model.edge_mm**2
     return tuple(
         StrangeContact(names[a], names[b], float(area[a, b] * side_mm2), float(most[a, b] * side_mm2))

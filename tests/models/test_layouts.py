@@ -97,6 +97,14 @@ def test_damaged_layouts_are_refused(folder: Path) -> None:
         load_model(folder)
 
 
+def test_layouts_of_another_model_are_refused(folder: Path) -> None:
+    set_layouts(folder, fit_layouts(torch.randn(4, 3, 8, 8, 8)))
+    with pytest.raises(AnatomicaError, match="holds no layouts of this model's latents"):
+        load_model(folder)
+    set_layouts(folder, fit_layouts(torch.randn(4, *SHAPE)))
+    assert load_model(folder).layouts is not None
+
+
 def test_unconditional_samples_begin_in_them(folder: Path) -> None:
     """At the level `RESTART`, in the seed's layout with noise; the tries after the first as well."""
     model = load_model(folder)

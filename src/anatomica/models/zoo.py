@@ -190,6 +190,9 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         module.eval().requires_grad_(False).to(device)
     for module in (autoencoder, denoiser):
         module.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
+    layouts = None
+    if LAYOUTS in checksums:
+        layouts = _read_layouts(folder / LAYOUTS, checksums[LAYOUTS], config)
     return Model(
         about.name,
         about.table,
@@ -205,7 +208,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         if POPULATION in checksums
         else None,
         neighbours,
-        Layouts(**_read_tensors(folder / LAYOUTS, checksums[LAYOUTS])) if LAYOUTS in checksums else None,
+        layouts,
     )
 
 
@@ -316,6 +319,16 @@ def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
         return {name: value.float() for name, value in load(data).items()}
     except SafetensorError as error:
         raise AnatomicaError(f"{path} is not a safetensors file: {error}") from None
+
+
+def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layouts:
+    tensors = _read_tensors(path, checksum)
+    shape = (config.latent_channels, *[config.latent_n] * 3)
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    m, k = (*found.get("patients", ()), 0, 0)[:2]
+    if found != {"mean": shape, "basis": (k, *shape), "patients": (m, k)}:
+        raise AnatomicaError(f"{path} holds no layouts of this model's latents, {shape}: {found}")
+    return Layouts(**tensors)
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
