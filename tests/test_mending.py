@@ -21,6 +21,7 @@ from anatomica.mending import (
     neighbours_of,
 )
 from anatomica.models.zoo import load_model
+from anatomica.plausibility import strange_contacts
 from anatomica.spec_yaml import parse_spec
 from anatomica.volume import LabelMap, cube_affine
 from tiny_prior import save_tiny_model
@@ -223,11 +224,21 @@ def test_a_card_keeps_them_by_name() -> None:
     again = Neighbours.from_dict(kept, table)
     np.testing.assert_allclose(again.contact, SLABS.contact)
     np.testing.assert_array_equal(again.whole, SLABS.whole)
-    before = kept | {"touching": {name: list(others) for name, others in kept.pop("contact").items()}}
-    np.testing.assert_array_equal(Neighbours.from_dict(before, table).touching, SLABS.touching)
-    kept = SLABS.to_dict(table)
     kept["least"] = {"Ca": 0.125}
     assert Neighbours.from_dict(kept, table).least.tolist() == [0, 0, 0.125, 0]
+
+
+def test_a_card_of_before_still_mends_and_calls_nothing_wide_strange(tmp_path) -> None:
+    """It lists what touches, without areas and without the background."""
+    model = load_model(save_tiny_model(tmp_path))
+    touching = {"Lu": ["Ca"], "Ca": ["Lu", "Ve"], "Ve": ["Ca"]}
+    before = {"touching": touching, "whole": ["Lu", "Ca", "Ve"], "least": {}, "joined": True}
+    old = Neighbours.from_dict(before, model.table)
+    np.testing.assert_array_equal(old.touching, SLABS.touching)
+    labels = slabs()
+    labels[3:5, 5:7, 5] = 3
+    np.testing.assert_array_equal(mend(labels, old), slabs())
+    assert strange_contacts(replace(model, neighbours=old), model.label_map(slabs())) == ()
 
 
 SPEC = """

@@ -71,8 +71,9 @@ class Neighbours:
     def from_dict(cls, given: dict[str, Any], table: LabelTable) -> Neighbours:
         at = {name: c for c, name in enumerate(table.names)}
         contact, whole, least = np.zeros((len(at), len(at))), np.zeros(len(at), bool), np.zeros(len(at))
-        if "touching" in given:  # cards of before, which did not say how widely
+        if "touching" in given:  # cards of before, which said neither how widely nor what touches background
             given = given | {"contact": {k: dict.fromkeys(v, np.inf) for k, v in given["touching"].items()}}
+            contact[0, 1:] = contact[1:, 0] = np.inf
         for name, others in given["contact"].items():
             for other, area in others.items():
                 contact[at[name], at[other]] = float(area)

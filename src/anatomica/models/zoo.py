@@ -214,13 +214,15 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
 
 def set_layouts(folder: Path, layouts: Layouts | None) -> None:
     """Give a model folder other layouts, or none."""
-    card = _read_card(folder)
-    (folder / LAYOUTS).unlink(missing_ok=True)
-    card["sha256"].pop(LAYOUTS, None)
-    if layouts is not None:
-        save_file(layouts.to_tensors(), folder / LAYOUTS)
-        card["sha256"][LAYOUTS] = _sha256((folder / LAYOUTS).read_bytes())
+    card, path = _read_card(folder), folder / LAYOUTS
+    if layouts is None:
+        card["sha256"].pop(LAYOUTS, None)
+    else:
+        save_file(layouts.to_tensors(), path)
+        card["sha256"][LAYOUTS] = _sha256(path.read_bytes())
     (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    if layouts is None:  # only when the card does not name it any more
+        path.unlink(missing_ok=True)
 
 
 def shipped() -> tuple[str, ...]:
