@@ -37,7 +37,7 @@ test-sanitize: $(STAMP)
 	$(BIN)/cmake --build $(SANITIZED)
 	ANATOMICA_KERNEL="$$(ls $(abspath $(SANITIZED))/_kernel*.so)" ASAN_OPTIONS=detect_leaks=0 \
 		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-		$(BIN)/python -m pytest tests/homology --deselect tests/homology/test_table.py
+		$(BIN)/python -m pytest tests/measurement/homology --deselect tests/measurement/homology/test_table.py
 
 bench: $(STAMP)
 	$(BIN)/anatomica bench measure --out results

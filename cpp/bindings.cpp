@@ -106,7 +106,8 @@ nb::object neighbour_masks_of(const Volume<float>& volume) {
 }  // namespace
 
 NB_MODULE(_kernel, m) {
-  m.doc() = "Persistent homology of cubical volumes; use anatomica.homology.";
+  m.doc() = "Persistent homology of cubical volumes; use anatomica.measurement.homology.";
+  m.attr("sources") = ANATOMICA_KERNEL_HASH;
   m.def("persistence", &persistence<float>, nb::arg("volumes").noconvert(), nb::arg("dims"), nb::arg("dual"),
         nb::arg("min_persistence"), nb::arg("clamp"), nb::arg("top"), nb::arg("threads"));
   m.def("persistence", &persistence<double>, nb::arg("volumes").noconvert(), nb::arg("dims"), nb::arg("dual"),

@@ -2,7 +2,7 @@
 
 The image of a ring is noisy, and a part of it was too faint to be labelled. Cross-entropy alone leaves the
 ring open; with the topological potential added, the network closes it. `geometric_potential` of
-`anatomica.moments.measure_moments` is used in the same way.
+`anatomica.measurement.moments.measure_moments` is used in the same way.
 
     python examples/potential_as_loss.py
 """
@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anatomica.homology import betti_numbers
-from anatomica.potentials import topological_potential
-from anatomica.spec import BettiPrior
+from anatomica.guidance.potentials import topological_potential
+from anatomica.measurement.homology import betti_numbers
+from anatomica.spec.spec import BettiPrior
 
 N = 24
 RING = BettiPrior(b0=1, b1=1, b2=0)

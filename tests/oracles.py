@@ -8,8 +8,8 @@ from scipy import ndimage
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from anatomica.labels import ANATOMIES
-from anatomica.volume import LabelMap, cube_affine
+from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.anatomy.label_map import LabelMap, cube_affine
 
 
 def voxel_centres(n: int) -> np.ndarray:

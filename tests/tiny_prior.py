@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from anatomica.labels import anatomy
-from anatomica.models.autoencoder import Autoencoder
-from anatomica.models.edm import EDM, LatentScaler
-from anatomica.models.population import population_moments
-from anatomica.models.presets import PRESETS, AutoencoderConfig, FieldConfig, UNetConfig
-from anatomica.models.unet import UNet
-from anatomica.models.zoo import save_model
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.prior.autoencoder import Autoencoder
+from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.population import population_moments
+from anatomica.prior.presets import PRESETS, AutoencoderConfig, FieldConfig, UNetConfig
+from anatomica.prior.unet import UNet
+from anatomica.prior.zoo import save_model
 
 N = 16
 TINY = dataclasses.replace(

@@ -8,22 +8,22 @@
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from anatomica.version import __version__
 
 # Where each public name lives; imported on first use, so that a command's --help need not load torch.
 _HOMES = {
-    "ANATOMIES": "labels",
+    "ANATOMIES": "anatomy.catalogue",
     "AnatomicaError": "errors",
-    "LabelMap": "volume",
-    "LabelTable": "labels",
-    "Spec": "spec",
-    "generate": "generation",
-    "load": "nifti",
-    "load_model": "models.zoo",
-    "load_spec": "spec_yaml",
-    "measure": "measurement",
-    "save": "nifti",
-    "task": "tasks",
+    "LabelMap": "anatomy.label_map",
+    "LabelTable": "anatomy.labels",
+    "Spec": "spec.spec",
+    "generate": "generation.draw",
+    "load": "anatomy.nifti",
+    "load_model": "prior.zoo",
+    "load_spec": "spec.yaml",
+    "measure": "measurement.measure",
+    "save": "anatomy.nifti",
+    "task": "spec.tasks",
 }
 __all__ = [
     "ANATOMIES",
@@ -42,16 +42,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.anatomy.label_map import LabelMap
+    from anatomica.anatomy.labels import LabelTable
+    from anatomica.anatomy.nifti import load, save
     from anatomica.errors import AnatomicaError
-    from anatomica.generation import generate
-    from anatomica.labels import ANATOMIES, LabelTable
-    from anatomica.measurement import measure
-    from anatomica.models.zoo import load_model
-    from anatomica.nifti import load, save
-    from anatomica.spec import Spec
-    from anatomica.spec_yaml import load_spec
-    from anatomica.tasks import task
-    from anatomica.volume import LabelMap
+    from anatomica.generation.draw import generate
+    from anatomica.measurement.measure import measure
+    from anatomica.prior.zoo import load_model
+    from anatomica.spec.spec import Spec
+    from anatomica.spec.tasks import task
+    from anatomica.spec.yaml import load_spec
 
 
 def __getattr__(name: str):

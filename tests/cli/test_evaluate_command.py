@@ -40,14 +40,16 @@ def test_a_quick_look_does_not_replace_results(monkeypatch, options: str, folder
 
 def test_docs_are_made_of_results(monkeypatch) -> None:
     seen = []
-    monkeypatch.setattr("anatomica.experiments.page.update_page", lambda page, out: seen.append(out) or [])
+    monkeypatch.setattr(
+        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or []
+    )
     assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
     assert seen == [Path("results")]
 
 
 def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(
-        "anatomica.experiments.runner.Runner.run", lambda *_: pytest.fail("samples were drawn")
+        "anatomica.evaluate.experiments.runner.Runner.run", lambda *_: pytest.fail("samples were drawn")
     )
     (tmp_path / "file").write_text("not a folder")
     folders = {"baselines": tmp_path, "cache": tmp_path, "out": tmp_path / "file"}

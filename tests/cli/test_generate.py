@@ -6,11 +6,11 @@ from typer.testing import CliRunner
 
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
-from anatomica.generation import generate
-from anatomica.models.zoo import load_model, trained_steps
-from anatomica.train import Options, train_autoencoder, train_denoiser
-from anatomica.training.budget import Budget
-from anatomica.training.run import export_run, read_autoencoder
+from anatomica.generation.draw import generate
+from anatomica.prior.training.budget import Budget
+from anatomica.prior.training.run import export_run, read_autoencoder
+from anatomica.prior.training.train import Options, train_autoencoder, train_denoiser
+from anatomica.prior.zoo import load_model, trained_steps
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from anatomica.anatomy.nifti import save
 from anatomica.cli import app, main
 from anatomica.cli.sampling import keep_each
 from anatomica.data.phantoms import phantom
-from anatomica.models.zoo import load_model
-from anatomica.nifti import save
+from anatomica.prior.zoo import load_model
 from tiny_prior import save_tiny_model
 
 WALL = """name: wall
@@ -130,7 +130,7 @@ def test_mistakes_are_one_sentence(model, tmp_path, monkeypatch, capsys, options
 
 @pytest.mark.parametrize("below", ["", "deeper"])
 def test_out_is_checked_before_anything_is_sampled(model, tmp_path, monkeypatch, capsys, below) -> None:
-    monkeypatch.setattr("anatomica.generation.sample", lambda *_, **__: pytest.fail("was sampled"))
+    monkeypatch.setattr("anatomica.generation.draw.sample", lambda *_, **__: pytest.fail("was sampled"))
     (tmp_path / "file").write_text("not a folder")
     out = str(tmp_path / "file" / below)
     said = refusal(monkeypatch, capsys, "--task calcium-count", "--model", model, "--out", out)
@@ -141,7 +141,7 @@ def test_a_full_disk_is_one_sentence(model, tmp_path, monkeypatch, capsys) -> No
     def full(*_) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "x.nii.gz")
 
-    monkeypatch.setattr("anatomica.nifti.write_atomic", full)
+    monkeypatch.setattr("anatomica.anatomy.nifti.write_atomic", full)
     options = "--samples 1 --steps 1"
     said = refusal(monkeypatch, capsys, options, "--model", model, "--out", str(tmp_path))
     assert "error: x.nii.gz: No space left on device" in said
@@ -267,7 +267,7 @@ def test_ctrl_c_does_not_report_files_of_an_earlier_run(model, tmp_path, monkeyp
     def interrupted(*_) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("anatomica.nifti.save", interrupted)
+    monkeypatch.setattr("anatomica.anatomy.nifti.save", interrupted)
     command = ["generate", "--model", model, "--samples", "1", "--steps", "1", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 130
@@ -279,7 +279,7 @@ def test_the_demo_says_the_command_that_makes_the_same(tmp_path, monkeypatch) ->
     runs = []
     # Phantoms start at 32^3; nothing is sampled.
     prior = replace(load_model(save_tiny_model(tmp_path / "model", "cardiac")), n=32)
-    monkeypatch.setattr("anatomica.models.zoo.load_model", lambda *_: prior)
+    monkeypatch.setattr("anatomica.prior.zoo.load_model", lambda *_: prior)
     monkeypatch.setattr("anatomica.cli.sampling.run", lambda *given: runs.append(given[2:]))
     said = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo"), "--samples", "9"]).output
     command = next(line for line in said.splitlines() if line.startswith("anatomica generate"))

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
 from anatomica.cli import app, main
 from oracles import two_ventricles
 

@@ -6,10 +6,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from anatomica.anatomy.nifti import load
 from anatomica.cli.phantom import register
 from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
-from anatomica.nifti import load
 
 
 def run(*arguments):

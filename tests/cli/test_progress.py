@@ -8,8 +8,8 @@ import torch
 from rich.console import Console
 
 from anatomica.cli.progress import sampling_bar
-from anatomica.generation import Progress
-from anatomica.sampler import Step
+from anatomica.generation.draw import Progress
+from anatomica.prior.sampler import Step
 
 
 @pytest.mark.parametrize("turns", [[(25,)], [(15,), (15, 15)], [(25, 15, 25), (25,)]])

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
-from anatomica.models.zoo import steps_of
-from anatomica.train import Options, train_autoencoder
-from anatomica.training.budget import Budget
-from anatomica.training.run import read_autoencoder
+from anatomica.prior.training.budget import Budget
+from anatomica.prior.training.run import read_autoencoder
+from anatomica.prior.training.train import Options, train_autoencoder
+from anatomica.prior.zoo import steps_of
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from anatomica.data.phantom_population import agree
 from anatomica.data.phantoms import phantom
 from anatomica.data.phantoms.aortic import WHOLE
 from anatomica.data.phantoms.published import diameter
-from anatomica.data.population import agree
-from anatomica.homology import betti_numbers
+from anatomica.measurement.homology import betti_numbers
 
 SEEDS = range(8)
 PARENTS = [("BCT", "Ao"), ("LCCA", "Ao"), ("LSCA", "Ao"), ("RCCA", "BCT"), ("RSCA", "BCT")]

@@ -7,7 +7,7 @@ import pytest
 
 from anatomica.data.phantoms import Phantom, phantom
 from anatomica.data.phantoms.coronary import PATHOLOGIES
-from anatomica.homology.betti import betti_numbers
+from anatomica.measurement.homology.betti import betti_numbers
 
 
 def wrong_topology(patient: Phantom) -> dict[str, tuple[list[int], list[int]]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.data.phantom_population import agree
 from anatomica.data.phantoms import Phantom, phantom
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX, LEVELS
 from anatomica.data.phantoms.spinal import PATHOLOGIES
-from anatomica.data.population import agree
-from anatomica.homology.betti import betti_numbers
-from anatomica.labels import ANATOMIES
+from anatomica.measurement.homology.betti import betti_numbers
 
 TASK = "T6+T7+T8+T9+T10"
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import trees
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
+from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.data import open_cache, split_of
 from anatomica.data.dataset import LabelMapDataset
+from anatomica.data.exclusion import NO_RULES, Rules, touches_border
 from anatomica.data.phantoms import phantom
 from anatomica.data.prepare import Job, prepare
-from anatomica.data.quality import NO_RULES, Rules, touches_border
 from anatomica.data.sources import disrupt_cad, generic, spines, totalsegmentator
 from anatomica.errors import AnatomicaError
-from anatomica.labels import ANATOMIES
 
 CARDIAC, AORTIC, SPINAL, CORONARY = (ANATOMIES[a] for a in ("cardiac", "aortic", "spinal", "coronary"))
 

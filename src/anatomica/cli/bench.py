@@ -29,7 +29,7 @@ def homology_command(
     gudhi_up_to: Annotated[int, typer.Option(help="Largest size at which gudhi runs as well.")] = 64,
 ) -> None:
     """Persistent homology against cripser and gudhi on four generated inputs, one core each."""
-    from anatomica.bench.homology import run
+    from anatomica.evaluate.bench.homology import run
 
     run(out, sizes=size or (64, 128), rounds=rounds, gudhi_up_to=gudhi_up_to)
 
@@ -40,7 +40,7 @@ def measure_command(
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 15,
 ) -> None:
     """Parsing and moments: cost against the number of domains, the grid, and one pass over memory."""
-    from anatomica.bench.measure import run
+    from anatomica.evaluate.bench.measure import run
 
     run(out, rounds)
 
@@ -54,8 +54,8 @@ def generation_command(
     ] = None,
 ) -> None:
     """Seconds an unconditional sample, alone and in a batch of eight, and the share of the U-Net."""
-    from anatomica.bench.generation import run
-    from anatomica.labels import ANATOMIES
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.evaluate.bench.generation import run
 
     run(out, rounds, tuple(model or ANATOMIES))
 
@@ -76,6 +76,6 @@ def guidance_command(
     ] = None,
 ) -> None:
     """Guided against unguided steps, decoders and grids against one another, time to a met sample."""
-    from anatomica.bench.guidance import run
+    from anatomica.evaluate.bench.guidance import run
 
     run(out, rounds, batch, targets, model, preset)

@@ -28,17 +28,17 @@ def demo(
     """
     from rich.console import Console
 
+    from anatomica.anatomy.nifti import save
     from anatomica.cli.checks import writable_folder
     from anatomica.cli.measure import measurement_table
     from anatomica.cli.sampling import run
     from anatomica.data.phantoms import phantom
-    from anatomica.generation import resolve_for
-    from anatomica.measurement import measure
-    from anatomica.models.zoo import load_model
-    from anatomica.nifti import save
-    from anatomica.picture import measurement_picture
-    from anatomica.recipe import Arguments
-    from anatomica.tasks import task
+    from anatomica.generation.draw import resolve_for
+    from anatomica.generation.recipe import Arguments
+    from anatomica.measurement.measure import measure
+    from anatomica.prior.zoo import load_model
+    from anatomica.report.wires import measurement_picture
+    from anatomica.spec.tasks import task
 
     console = Console()
     writable_folder(out)

@@ -86,7 +86,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from anatomica.experiments.page import update_page
+    from anatomica.evaluate.experiments.page import update_page
 
     if out is None:
         out = QUICK_RESULTS if profile == "quick" and name != "docs" else RESULTS
@@ -133,10 +133,10 @@ def run(
     from dataclasses import replace
 
     from anatomica.cli.checks import writable_folder
-    from anatomica.experiments.catalogue import experiment
-    from anatomica.experiments.lab import Lab
-    from anatomica.experiments.plan import profile as profile_of
-    from anatomica.experiments.runner import Runner
+    from anatomica.evaluate.experiments.catalogue import experiment
+    from anatomica.evaluate.experiments.lab import Lab
+    from anatomica.evaluate.experiments.plan import profile as profile_of
+    from anatomica.evaluate.experiments.runner import Runner
 
     chosen = experiment(name)
     amount = profile_of(profile, samples, steps)

@@ -13,8 +13,8 @@ from anatomica.errors import AnatomicaError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anatomica.models.zoo import Model
-    from anatomica.recipe import Arguments
+    from anatomica.generation.recipe import Arguments
+    from anatomica.prior.zoo import Model
 
 WHAT = "What to generate"
 HOW = "How"
@@ -163,9 +163,9 @@ def generate(
         arguments, prior, wanted, resolved = from_recipe(console, recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
-        from anatomica.generation import resolve_for
-        from anatomica.models.zoo import load_model
-        from anatomica.recipe import check_arguments
+        from anatomica.generation.draw import resolve_for
+        from anatomica.generation.recipe import check_arguments
+        from anatomica.prior.zoo import load_model
 
         arguments = check_arguments(
             like=None if like is None else str(like),
@@ -211,8 +211,8 @@ def refuse_beside_a_recipe(ctx: typer.Context) -> None:
 
 def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
     """Arguments, model, spec and placed constraints of a report.json; the model must be the same one."""
-    from anatomica.models.zoo import load_model
-    from anatomica.recipe import changed_versions, read_recipe
+    from anatomica.generation.recipe import changed_versions, read_recipe
+    from anatomica.prior.zoo import load_model
 
     made = read_recipe(path)
     prior = load_model(folder if folder is not None else made.anatomy, device)
@@ -238,9 +238,9 @@ def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
 
 def read_reference(arguments: Arguments, model: Model):
     """The anatomy that domains and targets are taken from, if any."""
+    from anatomica.anatomy.catalogue import anatomy
+    from anatomica.anatomy.nifti import load
     from anatomica.data.phantoms import phantom
-    from anatomica.labels import anatomy
-    from anatomica.nifti import load
 
     if arguments.like is not None and arguments.like_phantom is not None:
         raise AnatomicaError("give --like or --like-phantom, not both")

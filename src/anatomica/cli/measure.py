@@ -12,8 +12,8 @@ from anatomica.errors import AnatomicaError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anatomica.measurement import Measurement
-    from anatomica.spec import Spec
+    from anatomica.measurement.measure import Measurement
+    from anatomica.spec.spec import Spec
 
 
 def register(app: typer.Typer) -> None:
@@ -47,10 +47,10 @@ def measure_command(
 
     from rich.console import Console
 
-    from anatomica.labels import anatomy as named
-    from anatomica.measurement import measure, to_dict
-    from anatomica.nifti import load
-    from anatomica.picture import measurement_picture
+    from anatomica.anatomy.catalogue import anatomy as named
+    from anatomica.anatomy.nifti import load
+    from anatomica.measurement.measure import measure, to_dict
+    from anatomica.report.wires import measurement_picture
 
     kind = named(anatomy)
     wanted = pick_spec(task, spec, kind.name)
@@ -76,8 +76,8 @@ def measure_command(
 
 def pick_spec(task: str | None, path: Path | None, anatomy: str | None) -> Spec | None:
     """The spec that --task or --spec names, checked against --anatomy."""
-    from anatomica.spec_yaml import load_spec
-    from anatomica.tasks import task as named_task
+    from anatomica.spec.tasks import task as named_task
+    from anatomica.spec.yaml import load_spec
 
     if task is not None and path is not None:
         raise AnatomicaError("give --task or --spec, not both")
@@ -95,7 +95,7 @@ def measurement_table(result: Measurement) -> Table:
     """Requested structures and what was measured, in mL and mm."""
     from rich.table import Table
 
-    from anatomica.measurement import domain_dict
+    from anatomica.measurement.measure import domain_dict
 
     table = Table(title=f"{result.spec.name} ({result.frame.anatomy.name})")
     for name, side in (
@@ -138,7 +138,7 @@ def tasks_list(context: typer.Context) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from anatomica.tasks import TASKS
+    from anatomica.spec.tasks import TASKS
 
     table = Table("task", "anatomy", "structures", "what")
     for name, spec in TASKS.items():
@@ -150,8 +150,8 @@ def tasks_list(context: typer.Context) -> None:
 @tasks_app.command("show")
 def tasks_show(name: Annotated[str, typer.Argument(help="A task's name.")]) -> None:
     """Print a task as YAML."""
-    from anatomica.spec_yaml import dump_spec
-    from anatomica.tasks import task
+    from anatomica.spec.tasks import task
+    from anatomica.spec.yaml import dump_spec
 
     typer.echo(dump_spec(task(name)), nl=False)
 
@@ -161,6 +161,6 @@ def tasks_schema() -> None:
     """Print the JSON Schema of specs, for editors that check YAML while you type."""
     import json
 
-    from anatomica.spec import Spec
+    from anatomica.spec.spec import Spec
 
     typer.echo(json.dumps(Spec.model_json_schema(), indent=2))

@@ -34,7 +34,7 @@ def models_command(
     from rich.console import Console
     from rich.table import Table
 
-    from anatomica.models.zoo import card_numbers, shipped
+    from anatomica.prior.zoo import card_numbers, shipped
 
     cards = [card_numbers(name) for name in (folder or shipped())]
     console = Console()

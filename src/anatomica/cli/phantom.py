@@ -60,8 +60,8 @@ def phantom(
     from rich.console import Console
     from rich.progress import Progress
 
+    from anatomica.anatomy.nifti import save
     from anatomica.data.phantoms import phantom as make
-    from anatomica.nifti import save
 
     if out.exists() and not out.is_dir():
         raise AnatomicaError(f"{out} is a file; give a folder to write the phantoms to")
@@ -104,10 +104,10 @@ def phantom_population(
     from rich.console import Console
     from rich.progress import Progress
 
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.anatomy.catalogue import anatomy as anatomy_of
+    from anatomica.data.phantom_population import measure, outside, page
     from anatomica.data.phantoms import phantom as make
-    from anatomica.data.population import measure, outside, page
-    from anatomica.labels import ANATOMIES
-    from anatomica.labels import anatomy as anatomy_of
 
     console = Console()
     names = [anatomy_of(name).name for name in anatomy or ANATOMIES]
@@ -141,7 +141,7 @@ def phantom_population(
 
 def _picture(made: Phantom):
     """The view in which each anatomy is known at a glance."""
-    from anatomica.render import Camera, render
+    from anatomica.report.render import Camera, render
 
     views = {
         "cardiac": (Camera(20, 12, 1.2), ()),
@@ -162,7 +162,7 @@ def _sheet(images: list, titles: list[str], path: Path) -> None:
     """Write a contact sheet; shaded labels need no more than 256 colours, and so a third of the bytes."""
     from PIL import Image
 
-    from anatomica.render import contact_sheet
+    from anatomica.report.render import contact_sheet
 
     contact_sheet(images, path, titles, columns=min(4, len(images)))
     with Image.open(path) as sheet:

@@ -14,9 +14,9 @@ import typer
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from anatomica.anatomy.nifti import Mapping
     from anatomica.data.cache import Cache
     from anatomica.data.prepare import Item
-    from anatomica.nifti import Mapping
 
 prepare = typer.Typer(
     name="prepare",
@@ -221,8 +221,8 @@ def _prepare(
     rules: tuple[bool, bool, bool],
     options: tuple[tuple[str, str], ...] = (),
 ) -> None:
+    from anatomica.data.exclusion import Rules
     from anatomica.data.prepare import Job, prepare
-    from anatomica.data.quality import Rules
 
     job = Job(out, anatomy.value, resolution, source, Rules(*rules), options)
     _tell(prepare(items, job, _processes(workers), progress=True))
@@ -252,7 +252,7 @@ def _tell(cache: Cache) -> None:
 
 def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
     """The label mapping, and its content for the cache's settings (a file may change under its name)."""
-    from anatomica.vocabularies import Vocabulary, resolve
+    from anatomica.anatomy.vocabularies import Vocabulary, resolve
 
     mapping = resolve(labels)
     if mapping is None:
@@ -263,7 +263,7 @@ def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
 
 
 def _anatomy(name: AnatomyName):
-    from anatomica.labels import anatomy
+    from anatomica.anatomy.catalogue import anatomy
 
     return anatomy(name.value)
 

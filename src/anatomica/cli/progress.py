@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anatomica.generation import Callback, Progress
-    from anatomica.watch import Error
+    from anatomica.generation.draw import Callback, Progress
+    from anatomica.guidance.trace import Error
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def sampling_bar(console: Console, samples: int, steps: int, batch: int) -> Iter
 
 def current_errors(errors: list[list[Error]]) -> dict[str, str]:
     """A quantity's error as text: of each sample the worst constraint, of the batch the median."""
-    from anatomica.watch import UNITS
+    from anatomica.guidance.trace import UNITS
 
     worst: dict[str, list[float]] = {}
     for sample in errors:

@@ -12,12 +12,12 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anatomica.feasibility import Comparison
-    from anatomica.generation import Sample
-    from anatomica.models.zoo import Model
-    from anatomica.recipe import Arguments
-    from anatomica.resolve import Resolved
-    from anatomica.spec import Spec
+    from anatomica.generation.draw import Sample
+    from anatomica.generation.feasibility import Comparison
+    from anatomica.generation.recipe import Arguments
+    from anatomica.measurement.placing import Resolved
+    from anatomica.prior.zoo import Model
+    from anatomica.spec.spec import Spec
 
 
 def run(
@@ -29,14 +29,14 @@ def run(
     resolved: Sequence[Resolved],
 ) -> list[Sample]:
     """Generate as the arguments say, save each sample as it is finished, then write the report."""
+    from anatomica.anatomy.nifti import save
     from anatomica.cli.checks import writable_folder
     from anatomica.cli.progress import sampling_bar
-    from anatomica.feasibility import compare
-    from anatomica.generation import generate_each
-    from anatomica.nifti import save
-    from anatomica.recipe import make_recipe
-    from anatomica.report import population_table, report_table, volume_table, write_report
-    from anatomica.solvers import Guidance
+    from anatomica.generation.draw import generate_each
+    from anatomica.generation.feasibility import compare
+    from anatomica.generation.recipe import make_recipe
+    from anatomica.guidance.solver import Guidance
+    from anatomica.report.report import population_table, report_table, volume_table, write_report
 
     writable_folder(out)
     comparisons = compare(prior, resolved)
@@ -131,7 +131,7 @@ def verdict(made: Sequence[Sample]) -> str:
 
 def unlike_training(made: Sequence[Sample]) -> list[str]:
     """A line for each sample that is unlike the training patients, met or not."""
-    from anatomica.plausibility import sentence
+    from anatomica.generation.plausibility import sentence
 
     return [f"seed {s.seed} may be no anatomy: {sentence(s.unusual)}" for s in made if s.unusual]
 
@@ -140,7 +140,7 @@ def remarks(
     made: Sequence[Sample], resolved: Sequence[Resolved], comparisons: Sequence[Comparison]
 ) -> list[str]:
     """What the table does not show: domains without a place, targets without comparison, mended voxels."""
-    from anatomica.certify import sentences_not_placed
+    from anatomica.measurement.certificate import sentences_not_placed
 
     lines = sentences_not_placed(resolved)
     if mended := [s.mended for s in made if s.mended]:

@@ -12,10 +12,10 @@ from anatomica.cli.checks import check_cache
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
-    from anatomica.models.autoencoder import Autoencoder
-    from anatomica.models.presets import Preset, TrainingConfig
-    from anatomica.models.zoo import Model
-    from anatomica.training.budget import Budget
+    from anatomica.prior.autoencoder import Autoencoder
+    from anatomica.prior.presets import Preset, TrainingConfig
+    from anatomica.prior.training.budget import Budget
+    from anatomica.prior.zoo import Model
 
 train = typer.Typer(
     name="train",
@@ -83,8 +83,8 @@ def autoencoder(
 
     Example: `anatomica train autoencoder -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
     """
-    from anatomica.models.presets import preset as preset_of
-    from anatomica.train import Options, train_autoencoder
+    from anatomica.prior.presets import preset as preset_of
+    from anatomica.prior.training.train import Options, train_autoencoder
 
     config = preset_of(preset)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
@@ -135,9 +135,9 @@ def decoders(
 
         anatomica train export runs/spinal --from spinal -d caches/spinal -o models/spinal
     """
-    from anatomica.models.presets import preset as preset_of
-    from anatomica.models.zoo import steps_of
-    from anatomica.train import Options, train_autoencoder
+    from anatomica.prior.presets import preset as preset_of
+    from anatomica.prior.training.train import Options, train_autoencoder
+    from anatomica.prior.zoo import steps_of
 
     config = preset_of(preset)
     model, since = _start(start, anatomy, "autoencoder")
@@ -193,8 +193,8 @@ def denoiser(
 
     Example: `anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40`
     """
-    from anatomica.models.presets import preset as preset_of
-    from anatomica.train import Options, train_denoiser
+    from anatomica.prior.presets import preset as preset_of
+    from anatomica.prior.training.train import Options, train_denoiser
 
     config = preset_of(preset)
     training = _override(config.train_denoiser, lr, batch, optimizer)
@@ -242,12 +242,12 @@ def baseline(
 
     from rich.console import Console
 
-    from anatomica.baselines import folder_name
     from anatomica.data.dataset import LabelMapDataset
-    from anatomica.models.zoo import load_model
-    from anatomica.train import CHECKPOINT, Options
-    from anatomica.training.baselines import CONDITIONINGS, TASKS, train_baseline, tuning
-    from anatomica.training.budget import Budget
+    from anatomica.evaluate.baselines.conditioned import folder_name
+    from anatomica.evaluate.baselines.training import CONDITIONINGS, TASKS, train_baseline, tuning
+    from anatomica.prior.training.budget import Budget
+    from anatomica.prior.training.train import CHECKPOINT, Options
+    from anatomica.prior.zoo import load_model
 
     prior = load_model(model, device)
     check_cache(data, prior.anatomy, model)
@@ -273,7 +273,7 @@ def baseline(
 
 def _start(name: str | None, anatomy: str, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
     """The model of --from, and what the new run's record says of it."""
-    from anatomica.models.zoo import load_model, trained_steps
+    from anatomica.prior.zoo import load_model, trained_steps
 
     if name is None:
         return None, None
@@ -298,7 +298,7 @@ def _override(
 
 def _budget(steps: int | None, minutes: float | None, training: TrainingConfig, count: int) -> Budget:
     """What the user said, or the preset's epochs."""
-    from anatomica.training.budget import Budget
+    from anatomica.prior.training.budget import Budget
 
     if steps is None and minutes is None:
         steps = max(1, training.epochs * count // training.batch)
@@ -316,7 +316,7 @@ def _load(data: Path, anatomy: str, config: Preset):
 
 def _autoencoder_of(run: Path, anatomy: str) -> tuple[Autoencoder, dict[str, Any]]:
     """The run's autoencoder and its description; refuses one of another anatomy."""
-    from anatomica.training.run import read_autoencoder
+    from anatomica.prior.training.run import read_autoencoder
 
     model, about = read_autoencoder(run)
     if about["anatomy"] != anatomy:

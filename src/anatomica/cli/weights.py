@@ -38,9 +38,9 @@ def export(
     """
     from rich.console import Console
 
-    from anatomica.models.zoo import load_model
-    from anatomica.training.run import export_run, read_autoencoder
-    from anatomica.training.weights import held_out_maps
+    from anatomica.prior.training.run import export_run, read_autoencoder
+    from anatomica.prior.training.weights import held_out_maps
+    from anatomica.prior.zoo import load_model
 
     maps = held_out = finer = None
     notes: dict[str, object] = {}
@@ -99,14 +99,14 @@ def check(
     from rich.console import Console
 
     from anatomica.data.dataset import LabelMapDataset
-    from anatomica.experiments.prior import quality, sampling_curve
-    from anatomica.mending import neighbours_of
-    from anatomica.models.presets import sampling_to_dict
-    from anatomica.models.zoo import load_model, set_layouts
-    from anatomica.nifti import write_atomic
-    from anatomica.training.evaluate import reconstruction
-    from anatomica.training.latents import layouts_of
-    from anatomica.training.weights import held_out_maps
+    from anatomica.evaluate.experiments.prior import quality, sampling_curve
+    from anatomica.files import write_atomic
+    from anatomica.prior.neighbours import neighbours_of
+    from anatomica.prior.sampler import sampling_to_dict
+    from anatomica.prior.training.evaluate import reconstruction
+    from anatomica.prior.training.latents import layouts_of
+    from anatomica.prior.training.weights import held_out_maps
+    from anatomica.prior.zoo import load_model, set_layouts
 
     prior = load_model(model)
     check_cache(data, prior.anatomy, model)
@@ -149,9 +149,9 @@ def all_(
 
     from rich.console import Console
 
-    from anatomica.labels import ANATOMIES
-    from anatomica.models.zoo import WEIGHTS
-    from anatomica.training.weights import make_weights
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.prior.training.weights import make_weights
+    from anatomica.prior.zoo import WEIGHTS
 
     console, began = Console(), time.monotonic()
     for name in anatomy or list(ANATOMIES):

@@ -22,10 +22,10 @@ from typing import Any, Literal
 import numpy as np
 from nibabel.nifti1 import Nifti1Image
 
+from anatomica.anatomy.catalogue import Anatomy, anatomy
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
-from anatomica.labels import Anatomy, anatomy
-from anatomica.nifti import write_atomic
-from anatomica.volume import LabelMap
+from anatomica.files import write_json
 
 Split = Literal["train", "validation"]
 FORMAT = 1
@@ -186,7 +186,3 @@ def truth_path(folder: Path, id: str) -> Path:
 
 def record_path(folder: Path, id: str) -> Path:
     return folder / "records" / f"{id}.json"
-
-
-def write_json(path: Path, content: object) -> None:
-    write_atomic(path, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())

@@ -9,10 +9,10 @@ from jaxtyping import UInt8
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from anatomica.anatomy.label_map import regrid
+from anatomica.anatomy.labels import LabelTable
 from anatomica.data.cache import Case, Split, open_cache
 from anatomica.errors import AnatomicaError
-from anatomica.labels import LabelTable
-from anatomica.volume import regrid
 
 
 class LabelMapDataset(Dataset):

@@ -18,6 +18,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
+from anatomica.anatomy.label_map import LabelMap, to_cube
+from anatomica.anatomy.nifti import encode
 from anatomica.data.cache import (
     Cache,
     Case,
@@ -27,15 +30,12 @@ from anatomica.data.cache import (
     record_path,
     split_of,
     truth_path,
-    write_json,
     write_manifest,
     write_record,
 )
-from anatomica.data.quality import NO_RULES, Rules, faults
+from anatomica.data.exclusion import NO_RULES, Rules, faults
 from anatomica.errors import AnatomicaError
-from anatomica.labels import anatomy as anatomy_of
-from anatomica.nifti import encode, write_atomic
-from anatomica.volume import LabelMap, to_cube
+from anatomica.files import write_atomic, write_json
 
 
 class Loaded(NamedTuple):

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from types import ModuleType
 from typing import Any
 
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
-from anatomica.labels import anatomy as anatomy_of
-from anatomica.volume import LabelMap
 
 GRID_STEP = 16
 """A phantom's resolution is a multiple of this: its points are evaluated in 16 blocks an edge."""

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms import shapes as sh
 from anatomica.data.phantoms import tree as tr
@@ -15,7 +16,6 @@ from anatomica.data.phantoms.published import Published, diameter
 from anatomica.data.phantoms.shapes import Array, Cloud
 from anatomica.data.phantoms.tree import Artery, Build
 from anatomica.data.phantoms.warp import Warp, random_warp
-from anatomica.labels import ANATOMIES
 
 PATHOLOGIES: dict[str, float] = {"aneurysm": 0.10, "bovine-arch": 0.12, "tortuous": 0.10}
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms import heart as ht
 from anatomica.data.phantoms import shapes as sh
@@ -16,7 +17,6 @@ from anatomica.data.phantoms.paint import Fields, crop_centre, draw_pathology, i
 from anatomica.data.phantoms.published import Published, diameter, pooled, ratio, section, volume
 from anatomica.data.phantoms.shapes import Cloud
 from anatomica.data.phantoms.warp import Warp, random_warp
-from anatomica.labels import ANATOMIES
 
 PATHOLOGIES: dict[str, float] = {
     "dilated-rv": 0.06,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.artery import ANGLES, EDGE_MM, ROWS, Vessel, grow, sheet, soft_max
 from anatomica.data.phantoms.normals import CORONARY as PUBLISHED
 from anatomica.data.phantoms.paint import draw_pathology
-from anatomica.labels import anatomy
-from anatomica.volume import LabelMap, cube_affine
 
 __all__ = ["PATHOLOGIES", "PUBLISHED", "build"]
 

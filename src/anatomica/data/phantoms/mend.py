@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import ndimage
 
-from anatomica.homology.betti import betti_numbers, euler_number
+from anatomica.measurement.homology.betti import betti_numbers, euler_number
 
 Array = np.ndarray
 _CROSS, _EDGE, _FULL = (ndimage.generate_binary_structure(3, k) for k in (1, 2, 3))

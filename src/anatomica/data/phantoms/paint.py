@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from anatomica.anatomy.catalogue import PAPER_GRID, Anatomy
+from anatomica.anatomy.label_map import LabelMap, cube_affine, resample
+from anatomica.anatomy.labels import LabelTable
 from anatomica.data.phantoms.shapes import Array, Cloud
 from anatomica.data.phantoms.warp import Warp
-from anatomica.labels import PAPER_GRID, Anatomy, LabelTable
-from anatomica.volume import LabelMap, cube_affine, resample
 
 Fields = Mapping[str, Array]
 SCOUT_GRID = 32

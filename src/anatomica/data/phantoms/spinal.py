@@ -13,6 +13,8 @@ import cc3d
 import numpy as np
 from scipy.spatial import KDTree
 
+from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.bones import canal_y_mm
 from anatomica.data.phantoms.column import Column, grow
@@ -21,8 +23,6 @@ from anatomica.data.phantoms.levels import INDEX
 from anatomica.data.phantoms.normals import SPINAL as PUBLISHED
 from anatomica.data.phantoms.paint import draw_pathology
 from anatomica.data.phantoms.warp import Warp, random_warp
-from anatomica.labels import ANATOMIES
-from anatomica.volume import LabelMap, cube_affine
 
 __all__ = ["PATHOLOGIES", "PUBLISHED", "build"]
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
+from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
-from anatomica.labels import ANATOMIES, Anatomy
-from anatomica.volume import LabelMap
 
 CROPS = 3
 """Windows a pullback: the paper draws about 360 from 120 patients."""

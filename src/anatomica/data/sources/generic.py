@@ -6,11 +6,11 @@ import re
 from functools import partial
 from pathlib import Path
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
+from anatomica.anatomy.catalogue import Anatomy
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
-from anatomica.labels import Anatomy
-from anatomica.labels import anatomy as anatomy_of
 
 
 def items(

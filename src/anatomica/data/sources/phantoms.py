@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.data.cache import Cache
 from anatomica.data.prepare import Item, Job, Loaded, prepare
 from anatomica.errors import AnatomicaError
-from anatomica.labels import anatomy as anatomy_of
 
 
 def build_phantom_cache(

@@ -11,11 +11,11 @@ import re
 from functools import partial
 from pathlib import Path
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
+from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
+from anatomica.anatomy.vocabularies import VOCABULARIES
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
-from anatomica.labels import ANATOMIES, Anatomy
-from anatomica.vocabularies import VOCABULARIES
 
 
 def ctspine1k_items(root: Path, anatomy: Anatomy) -> list[Item]:

@@ -15,13 +15,13 @@ from pathlib import Path
 import cc3d
 import numpy as np
 
-from anatomica import nifti
+from anatomica.anatomy import nifti
+from anatomica.anatomy.catalogue import Anatomy
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
+from anatomica.anatomy.label_map import LabelMap, resample
+from anatomica.anatomy.vocabularies import VOCABULARIES
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
-from anatomica.labels import Anatomy
-from anatomica.labels import anatomy as anatomy_of
-from anatomica.vocabularies import VOCABULARIES
-from anatomica.volume import LabelMap, resample
 
 ANATOMIES = ("cardiac", "aortic")
 HIGHRES = "heartchambers_highres"

@@ -1,0 +1,1 @@
+"""What is true: metrics, baselines, the paper's experiments, benchmarks."""

@@ -1,0 +1,83 @@
+"""Cost of an unconditional sample: alone and in a batch, and where the time goes."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from anatomica.generation.draw import decode
+from anatomica.prior.sampler import noise_levels, sample
+from anatomica.prior.zoo import Model, load_model
+
+BATCHES = (1, 8)
+
+
+@torch.inference_mode()
+def run(out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",)) -> dict[str, Any]:
+    """Sample and decode in interleaved rounds, print the table, write out/generation.json and .md."""
+    result: dict[str, Any] = {"rounds": rounds, "threads": torch.get_num_threads(), "models": {}}
+    for name in models:
+        model = load_model(name)
+        seconds: dict[tuple[int, str], list[float]] = {}
+        for seed in range(rounds + 1):
+            for batch in BATCHES:
+                for part, spent in timed(model, range(seed, seed + batch)).items():
+                    seconds.setdefault((batch, part), []).append(spent / batch)
+        found = {
+            f"batch {batch}": {part: median(times[1:]) for (b, part), times in seconds.items() if b == batch}
+            for batch in BATCHES
+        }
+        for parts in found.values():
+            parts["share of the U-Net"] = parts["U-Net"] / parts["sample"]
+        steps = len(noise_levels(model.sampling, started=model.layouts is not None)) - 1
+        result["models"][model.anatomy] = {"hash": model.hash, "steps": steps} | found
+    result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "generation.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    text = markdown(result)
+    (out / "generation.md").write_text(text, encoding="utf-8")
+    Console().print(text, highlight=False, markup=False)
+    return result
+
+
+def timed(model: Model, seeds: range) -> dict[str, float]:
+    """Seconds of all samples together: in all, in the U-Net, and decoding to label maps."""
+    inside = 0.0
+
+    def denoiser(z: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        nonlocal inside
+        began = perf_counter()
+        clean = model.denoiser(z, sigma)
+        inside += perf_counter() - began
+        return clean
+
+    began = perf_counter()
+    z = sample(denoiser, model.latent_shape, seeds, model.sampling, start=model.layout(seeds))
+    sampled = perf_counter()
+    decode(model, z, model.n)
+    done = perf_counter()
+    return {"sample": done - began, "U-Net": inside, "decoding": done - sampled}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    lines = [
+        f"Unconditional samples, medians of {result['rounds']} rounds, {result['threads']} threads.",
+        "",
+        "| model | steps | batch | s a sample | U-Net s | decoding s | share of the U-Net |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, found in result["models"].items():
+        for batch in BATCHES:
+            parts = found[f"batch {batch}"]
+            lines.append(
+                f"| {name} {found['hash']} | {found['steps']} | {batch} | {parts['sample']:.2f} | "
+                f"{parts['U-Net']:.2f} | {parts['decoding']:.2f} | {parts['share of the U-Net']:.0%} |"
+            )
+    return "\n".join(lines) + f"\n\nPeak memory {result['peak_memory_mb']:.0f} MB.\n"

@@ -1,0 +1,209 @@
+"""Running cells: samples in batches, each kept under its content hash, so that nothing is drawn twice.
+
+CACHE/samples/<hash>.npz    label map, morphology and clouds of a sample
+CACHE/numbers/<hash>.json   what was measured of it against its target
+
+A killed run loses the batch in flight; the next one goes on and ends with the same table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw, sampling
+from anatomica.evaluate.experiments.identity import DRAWING, MEASURING, code_version, content_hash
+from anatomica.evaluate.experiments.lab import Lab, save_arrays
+from anatomica.evaluate.experiments.measuring import measure_sample
+from anatomica.evaluate.experiments.plan import Cell, Profile
+from anatomica.evaluate.experiments.targets import Target, resolve_like, targets
+from anatomica.files import write_json
+from anatomica.prior.presets import to_dict
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A cell with the samples there are of it."""
+
+    cell: Cell
+    numbers: list[dict[str, Any]]
+    keys: tuple[str, ...]
+
+    def values(self, *path: str) -> np.ndarray:
+        """One number of every sample, by its place in the JSON; NaN where it is missing."""
+
+        def at(content: Any) -> float:
+            for key in path:
+                content = None if content is None else content.get(key)
+            return float("nan") if content is None else float(content)
+
+        return np.array([at(n) for n in self.numbers])
+
+
+@dataclass
+class Runner:
+    """Draws and measures what is missing, reads what is there."""
+
+    lab: Lab
+    profile: Profile
+    tell: Tell
+    _targets: dict[str, list[Target]] = field(default_factory=dict)
+    _pace: dict[str, list[float]] = field(default_factory=dict)
+
+    def run(
+        self, cells: Sequence[Cell], chosen: Callable[[Cell], bool] = lambda cell: True
+    ) -> list[Finished]:
+        """Run the chosen cells; return all cells of which there are samples."""
+        ready = [c for c in cells if self._can(c, tell=chosen(c))]
+        mine = [c for c in ready if chosen(c)]
+        for place, cell in enumerate(mine):
+            self._run_cell(cell, mine[place + 1 :])
+        return [f for f in (self.finished(cell) for cell in ready) if f.keys]
+
+    def finished(self, cell: Cell) -> Finished:
+        """What the cache has of a cell, up to its first missing sample."""
+        keys, numbers = [], []
+        for key, number_key in self._keys(cell):
+            path = self._numbers(number_key)
+            if not (path.is_file() and self._sample(key).is_file()):
+                break
+            keys.append(key)
+            numbers.append(json.loads(path.read_text(encoding="utf-8")))
+        return Finished(cell, numbers, tuple(keys))
+
+    def load(self, key: str) -> Drawn:
+        """A kept sample."""
+        with np.load(self._sample(key)) as kept:
+            return Drawn(kept["labels"], kept["morphology"], kept["clouds"], float(kept["seconds"]))
+
+    def target(self, cell: Cell, index: int) -> Target:
+        return self._targets_of(cell)[index]
+
+    def _can(self, cell: Cell, tell: bool) -> bool:
+        """Whether a cell's model, and its baseline if it needs one, are there; says what is missing."""
+        if not self.lab.has_model(cell.spec.anatomy):
+            if tell:
+                self.tell(f"left out: {cell.name}: no model of {cell.spec.anatomy}")
+            return False
+        kind = cell.method.conditioning
+        if kind is not None and self.lab.baseline(cell.task, kind, cell.spec.anatomy) is None:
+            if tell:
+                how = f"anatomica train baseline --task {cell.task} --conditioning {kind}"
+                self.tell(f"left out: {cell.name}: not trained ({how} --out {self.lab.baselines})")
+            return False
+        return True
+
+    def _run_cell(self, cell: Cell, later: Sequence[Cell]) -> None:
+        pairs = self._keys(cell)
+        size = self.profile.batch
+        for start in range(0, len(pairs), size):
+            part = pairs[start : start + size]
+            # A batch is drawn whole, whichever of it is missing: the same batch gives the same bits.
+            if not all(self._sample(key).is_file() for key, _ in part):
+                began = time.monotonic()
+                self._draw(cell, start, [key for key, _ in part])
+                spent = (time.monotonic() - began) / len(part)
+                self._pace.setdefault(cell.method.key, []).append(spent)
+                left = self._left(cell, len(pairs) - start - len(part), later)
+                done = start + len(part)
+                self.tell(f"{cell.name}: {done} of {len(pairs)}, {spent:.1f} s a sample, about {left} left")
+            for offset, (key, number_key) in enumerate(part):
+                if not self._numbers(number_key).is_file():
+                    self._measure(cell, start + offset, key, number_key)
+
+    def _draw(self, cell: Cell, start: int, keys: Sequence[str]) -> None:
+        model = self.lab.model(cell.spec.anatomy)
+        asked = self._targets_of(cell)[start : start + len(keys)]
+        resolved, conditions, baseline = [], [], None
+        if cell.method.guidance is not None:
+            same = cell.spec == cell.measured
+            resolved = [t.resolved if same else resolve_like(self.lab, cell.spec, t) for t in asked]
+        if cell.method.conditioning is not None:
+            baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
+            conditions = [condition_of(t, cell.measured) for t in asked]
+        config = sampling(model, self.profile.steps)
+        seeds = range(start, start + len(keys))
+        for key, made in zip(
+            keys, draw(model, cell.method, config, seeds, resolved, baseline, conditions), strict=True
+        ):
+            save_arrays(
+                self._sample(key),
+                labels=made.labels,
+                morphology=made.morphology,
+                clouds=made.clouds,
+                seconds=np.array(made.seconds),
+            )
+
+    def _measure(self, cell: Cell, index: int, key: str, number_key: str) -> None:
+        made = self.load(key)
+        label_map = self.lab.label_map(cell.spec.anatomy, torch.from_numpy(made.labels))
+        target = self._targets_of(cell)[index]
+        content = {
+            "sample": key,
+            "seed": index,
+            "case": target.case,
+            "seconds": round(made.seconds, 3),
+            **measure_sample(label_map, cell.measured, target),
+        }
+        path = self._numbers(number_key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, content)
+
+    def _keys(self, cell: Cell) -> list[tuple[str, str]]:
+        """(sample, numbers) hashes of a cell's samples."""
+        model, method = self.lab.model(cell.spec.anatomy), cell.method
+        baseline = None
+        if method.conditioning is not None:
+            found = self.lab.baseline(cell.task, method.conditioning, cell.spec.anatomy)
+            baseline = None if found is None else found.hash
+        shared = {
+            "weights": model.hash,
+            "method": method.identity(),
+            "baseline": baseline,
+            "sampling": to_dict(sampling(model, self.profile.steps)),
+            "code": code_version(DRAWING),
+        }
+        free = method.guidance is None and method.conditioning is None
+        spec = None if free else cell.spec.model_dump(mode="json", exclude={"description"})
+        measured = cell.measured.model_dump(mode="json", exclude={"description"})
+        keys = []
+        for seed, target in enumerate(self._targets_of(cell)):
+            about = target.identity
+            key = content_hash(shared | {"spec": spec, "target": None if free else about, "seed": seed})
+            code = code_version(MEASURING)
+            keys.append((key, content_hash({"of": key, "measured": measured, "target": about, "code": code})))
+        return keys
+
+    def _targets_of(self, cell: Cell) -> list[Target]:
+        name = content_hash([cell.measured.model_dump(mode="json"), cell.count])
+        if name not in self._targets:
+            self._targets[name] = targets(self.lab, cell.measured, cell.count)
+        return self._targets[name]
+
+    def _left(self, cell: Cell, here: int, later: Sequence[Cell]) -> str:
+        """Time for the samples that are missing, by what each method took so far."""
+        every = [x for paces in self._pace.values() for x in paces]
+        overall = sum(every) / len(every)
+
+        def pace(of: Cell) -> float:
+            known = self._pace.get(of.method.key)
+            return sum(known) / len(known) if known else overall
+
+        open_ = sum(pace(c) * sum(not self._sample(key).is_file() for key, _ in self._keys(c)) for c in later)
+        seconds = here * pace(cell) + open_
+        return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"
+
+    def _sample(self, key: str) -> Path:
+        return self.lab.cache / "samples" / f"{key}.npz"
+
+    def _numbers(self, key: str) -> Path:
+        return self.lab.cache / "numbers" / f"{key}.json"

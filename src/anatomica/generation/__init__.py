@@ -1,0 +1,1 @@
+"""One pipeline from noise to a certified label map."""

@@ -1,0 +1,167 @@
+"""Is a target like anything the prior has seen? Its distance from the training patients' own moments.
+
+Said before sampling, and the target is tried all the same. A model's folder knows whole tissues alone, so a
+constraint on part of one (a slice, a ray, a given box) is not compared, and its comparison says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.frame import Frame
+from anatomica.measurement.moments import Moments, normalise
+from anatomica.measurement.placing import QUANTITIES, Resolved
+from anatomica.prior.population import union_moments
+from anatomica.prior.zoo import Model
+from anatomica.spec.spec import CartesianDomain, GlobalDomain
+
+FEWEST_PATIENTS = 20
+WITHIN = 95
+"""Per cent of the training patients that lie within `Comparison.limit`."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One constraint's geometric targets beside the population.
+
+    `distance` is Mahalanobis's, over all requested quantities together; 95 % of the training patients lie
+    within `limit`. `seen` is the patients' 5th to 95th percentile, `nearest` the target moved straight
+    towards the population's mean until it lies within the limit. `note` says why nothing was compared.
+    """
+
+    constraint: str
+    patients: int = 0
+    distance: float = 0.0
+    limit: float = 0.0
+    requested: dict[str, Any] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
+    nearest: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def outside(self) -> bool:
+        return self.distance > self.limit
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"outside": self.outside}
+
+
+def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...]:
+    """Every constraint with a geometric target beside the model's training population."""
+    frame = Frame.model(anatomy(model.anatomy), model.n)
+    geometric = [r for r in resolved if _asked(r)]
+    return tuple(_compare(r, model.population, frame) for r in geometric)
+
+
+def _asked(r: Resolved) -> list[str]:
+    return [name for name in QUANTITIES if getattr(r.wanted, name) is not None]
+
+
+def _whole(r: Resolved) -> bool:
+    """Whether the domain holds its whole structure, so that the tissues' own moments are what is asked."""
+    domain = r.constraint.domain
+    own = isinstance(domain, CartesianDomain) and (domain.around or r.constraint.structure)
+    return isinstance(domain, GlobalDomain) or own == r.constraint.structure
+
+
+def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Frame) -> Comparison:
+    name, asked = r.constraint.name, _asked(r)
+    if population is None:
+        return Comparison(name, note="the model's folder has no population to compare with")
+    if not _whole(r) or not bool(r.domains.valid[0]):
+        family = r.constraint.domain.family
+        return Comparison(name, note=f"part of a tissue ({family} domain): the population is of whole ones")
+    mass, centroid, covariance = union_moments(population, r.selection)
+    patients = len(mass)
+    if patients < FEWEST_PATIENTS:
+        return Comparison(name, patients, note=f"only {patients} training patients have this structure")
+    seen = Moments(mass, centroid, covariance)
+    measured = {
+        "mass": mass,
+        "centroid": centroid,
+        "shape": normalise(covariance),
+        "spread": seen.size.sqrt(),
+    }
+    rows = _features({name: measured[name] for name in asked})
+    target = _features({name: getattr(r.wanted, name)[:1] for name in asked})[0]
+    mean = rows.mean(axis=0)
+    # A population as sharp as a measurement is blurred by the tolerance: within it, two targets are the same.
+    Sigma = np.cov(rows.T).reshape(len(mean), -1) + np.diag(_tolerances(r, frame) ** 2)
+    distances = _mahalanobis(rows - mean, Sigma)
+    distance = float(_mahalanobis(target[None] - mean, Sigma)[0])
+    limit = float(np.percentile(distances, WITHIN))
+    nearest = mean + (target - mean) * min(1.0, limit / max(distance, 1e-12))
+    low, high = np.percentile(rows, [5, 95], axis=0)
+    return Comparison(
+        name,
+        patients,
+        round(distance, 3),
+        round(limit, 3),
+        _for_people(target, asked, frame),
+        {
+            key: [a, b]
+            for (key, a), b in zip(
+                _for_people(low, asked, frame).items(), _for_people(high, asked, frame).values(), strict=True
+            )
+        },
+        _for_people(nearest, asked, frame),
+    )
+
+
+def _features(measured: dict[str, Tensor]) -> Float[ndarray, "rows f"]:
+    """Plain columns: centroid, five of the shape's numbers (its trace is 1), log mass, log spread."""
+    i, j = [0, 1, 0, 0, 1], [0, 1, 1, 2, 2]
+    columns = {
+        "mass": lambda x: x.clamp_min(1e-9).log()[:, None],
+        "centroid": lambda x: x,
+        "shape": lambda x: x[:, i, j],
+        "spread": lambda x: x.clamp_min(1e-9).log()[:, None],
+    }
+    return torch.cat([columns[name](x.double()) for name, x in measured.items()], dim=1).numpy()
+
+
+def _tolerances(r: Resolved, frame: Frame) -> Float[ndarray, " f"]:
+    allowed = r.constraint.tolerance
+    each = {
+        "mass": [allowed.mass_percent / 100],
+        "centroid": [allowed.centroid_mm / frame.edge_mm] * 3,
+        "shape": [allowed.shape] * 5,
+        "spread": [allowed.spread_percent / 100],
+    }
+    return np.array([x for name in _asked(r) for x in each[name]])
+
+
+def _mahalanobis(off: Float[ndarray, "rows f"], Sigma: Float[ndarray, "f f"]) -> Float[ndarray, " rows"]:
+    return np.sqrt((off * np.linalg.solve(Sigma, off.T).T).sum(axis=1))
+
+
+def _for_people(row: Float[ndarray, " f"], asked: Sequence[str], frame: Frame) -> dict[str, Any]:
+    """Back from columns to mL, mm and a shape (xx, yy, zz, xy, xz, yz), as a spec's target has them."""
+    out: dict[str, Any] = {}
+    rest = list(row)
+    for name in asked:
+        if name == "mass":
+            out["volume_ml"] = _short(frame.to_ml(float(np.exp(rest.pop(0)))))
+        elif name == "centroid":
+            out["centroid_mm"] = [_short(x) for x in frame.to_mm(np.array(rest[:3]))]
+            rest = rest[3:]
+        elif name == "spread":
+            out["spread_mm"] = _short(frame.edge_mm * float(np.exp(rest.pop(0))))
+        else:
+            xx, yy, xy, xz, yz = rest[:5]
+            out["shape"] = [_short(x) for x in (xx, yy, 1 - xx - yy, xy, xz, yz)]
+            rest = rest[5:]
+    return out
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,151 @@
+"""Is a finished label map like the patients of the prior? A met target alone does not make an anatomy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.measurement.pieces import contact_area, detached_voxels
+from anatomica.prior.neighbours import BEYOND
+from anatomica.prior.zoo import Model
+
+APART = 3e-5
+"""Less than this share of the cube may lie apart from the rest: 8 voxels of 64^3."""
+MIXED = 0.1
+"""Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
+AREA = 0.002
+"""Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides: 8 faces
+of 64^3. Those in a row, which touch at joints of one size, may share so much more than in all patients.
+"""
+ROOM = 0.006
+"""How two organs lie beside one another varies: so much more than in all patients may others share."""
+
+
+@dataclass(frozen=True)
+class Unusual:
+    """A tissue with a volume that no training patient's comes near, and the least and most that they have.
+
+    Volume 0: the tissue is missing though every training patient has it.
+    """
+
+    tissue: str
+    volume_ml: float
+    least_ml: float
+    most_ml: float
+
+    def __str__(self) -> str:
+        seen = f"training {self.least_ml:.4g} to {self.most_ml:.4g} mL"
+        return f"{self.tissue} {self.volume_ml:.4g} mL ({seen})" if self.volume_ml else f"no {self.tissue}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def unusual_tissues(model: Model, label_map: LabelMap) -> tuple[Unusual, ...]:
+    """The tissues of a label map that are unlike those of every training patient, by their volumes.
+
+    Nothing is unusual beside a model without a population.
+    """
+    if model.population is None:
+        return ()
+    found = []
+    for name, mass in zip(model.table.tissues, model.population[:, 1:, 0].double().unbind(1), strict=True):
+        seen = mass[mass > 0] * model.edge_mm**3 / 1000
+        if not len(seen):
+            continue
+        volume, least, most = label_map.volume_ml(name), float(seen.min()), float(seen.max())
+        missing = volume == 0 and len(seen) == len(mass)
+        if missing or (volume > 0 and not least / BEYOND <= volume <= BEYOND * most):
+            found.append(Unusual(name, volume, least, most))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class StrangeContact:
+    """Two classes that touch more widely than in any training patient, and the most that they do there."""
+
+    tissue: str
+    other: str
+    area_mm2: float
+    most_mm2: float
+
+    def __str__(self) -> str:
+        seen = f"at most {self.most_mm2:.4g}" if self.most_mm2 else "never"
+        return f"{self.tissue} touches {self.other} ({self.area_mm2:.4g} mm2; in training {seen})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Detached:
+    """Tissue apart from the rest, where every training patient's is in one piece."""
+
+    volume_ml: float
+
+    def __str__(self) -> str:
+        return f"{self.volume_ml:.4g} mL lie apart from the rest"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Patchwork:
+    """A label map so mixed up that mending changed this share of its tissue."""
+
+    share: float
+
+    def __str__(self) -> str:
+        return f"labels were mixed up ({self.share:.0%} of the tissue mended)"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Oddity = Unusual | StrangeContact | Detached | Patchwork
+
+
+def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
+    """Pairs of classes that touch where no training patient's do, or far more widely.
+
+    None beside a model without neighbours.
+    """
+    if model.neighbours is None:
+        return ()
+    names, most = model.table.names, model.neighbours.contact
+    area = contact_area(label_map.table.index[label_map.array], len(names))
+    room = np.where((most == 0) | model.neighbours.in_a_row, AREA, ROOM)
+    pairs = np.argwhere(np.triu(area > BEYOND * most + room))
+    side_mm2 = model.edge_mm**2
+    return tuple(
+        StrangeContact(names[a], names[b], float(area[a, b] * side_mm2), float(most[a, b] * side_mm2))
+        for a, b in pairs
+    )
+
+
+def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:
+    """What lies apart, if it is more than a speck and all training patients are in one piece."""
+    if model.neighbours is None or not model.neighbours.joined:
+        return ()
+    volume_ml = detached_voxels(label_map.array) * label_map.voxel_ml
+    return (Detached(volume_ml),) if volume_ml > APART * model.edge_mm**3 / 1000 else ()
+
+
+def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity, ...]:
+    """All that makes a label map, in which so many voxels were mended, unlike the training patients'."""
+    found = (f(model, label_map) for f in (unusual_tissues, strange_contacts, detached))
+    share = mended / max(1, int((label_map.array > 0).sum()))
+    patchwork = [Patchwork(share)] if share > MIXED else []
+    return tuple(itertools.chain(*found, patchwork))
+
+
+def sentence(unusual: Sequence[Oddity], most: int = 3) -> str:
+    """The first few of them, for people."""
+    shown = ", ".join(map(str, unusual[:most]))
+    return shown + (f" and {len(unusual) - most} more" if len(unusual) > most else "")

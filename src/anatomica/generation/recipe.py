@@ -1,0 +1,189 @@
+"""Recipes: everything that makes the same label maps again, as plain data in report.json.
+
+Placed domains and targets are kept as numbers, so that a recipe does not need the patient they came from.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.errors import AnatomicaError
+from anatomica.generation.draw import Decoder
+from anatomica.guidance.solver import Solver
+from anatomica.measurement.domains.domain import Domains
+from anatomica.measurement.placing import QUANTITIES, Resolved, Wanted, asked_betti, selection
+from anatomica.prior.sampler import SamplingConfig, sampling_from_dict, sampling_to_dict
+from anatomica.prior.zoo import Model
+from anatomica.spec.spec import Constraint, Spec
+from anatomica.version import __version__
+
+Positive = Annotated[int, Field(ge=1)]
+ROWS = {"mass": (), "centroid": (3,), "shape": (3, 3), "spread": ()}
+"""The size of one domain's target."""
+
+
+class Arguments(BaseModel):
+    """What a run was told beside its spec and its model, as on the command line."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    like: str | None = None
+    like_phantom: Annotated[int, Field(ge=0)] | None = None
+    labels: str | None = None
+    samples: Positive = 8
+    seed: Annotated[int, Field(ge=0)] = 0
+    until_met: Positive | None = None
+    solver: Solver = "gauss-newton"
+    decoder: Decoder = "field"
+    steps: Positive | None = None
+    method: Literal["euler", "multistep", "stochastic"] | None = None
+    resolution: Annotated[int, Field(ge=8, le=512)] | None = None
+    batch: Positive = 8
+    mending: bool = True
+
+
+def check_arguments(**given: Any) -> Arguments:
+    """The arguments of a run; a value that is not allowed is an error in one sentence."""
+    try:
+        return Arguments(**given)
+    except ValidationError as error:
+        raise AnatomicaError(_sentence(error)) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What a report.json says about how it was made; `versions` are those of anatomica and torch."""
+
+    anatomy: str
+    model_hash: str
+    layouts_hash: str | None
+    sampling: SamplingConfig
+    spec: Spec | None
+    resolved: tuple[Resolved, ...]
+    arguments: Arguments
+    versions: dict[str, str]
+
+
+def make_recipe(
+    model: Model, spec: Spec | None, resolved: Sequence[Resolved], arguments: Arguments
+) -> dict[str, Any]:
+    """The recipe of a run: versions, model, spec, placed domains and targets, and the command's arguments."""
+    return {
+        **_versions(),
+        "python": platform.python_version(),
+        "model": {
+            "anatomy": model.anatomy,
+            "hash": model.hash,
+            "layouts": model.layouts_hash,
+            "sampling": sampling_to_dict(model.sampling),
+        },
+        "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
+        "resolved": [_to_dict(r) for r in resolved],
+        "arguments": arguments.model_dump(),
+    }
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a report.json of `anatomica generate`, checked: it may be someone else's."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))["recipe"]
+        spec = None if data["spec"] is None else Spec.model_validate(data["spec"])
+        kind = anatomy(data["model"]["anatomy"])
+        if spec is not None and spec.anatomy != kind.name:
+            raise ValueError(f"the spec is about {spec.anatomy} anatomy, the model is {kind.name}")
+        constraints = [] if spec is None else spec.constraints
+        resolved = tuple(
+            _from_dict(c, selection(kind.table, c.structure), row)
+            for c, row in zip(constraints, data["resolved"], strict=True)
+        )
+        versions = {name: str(data[name]) for name in _versions()}
+        model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
+        hashes = model["hash"], model.get("layouts")
+        return Recipe(kind.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
+    except ValidationError as error:
+        reason = _sentence(error)
+    except KeyError as error:
+        reason = f"{error} is missing"
+    except (OSError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        reason = str(error)
+    raise AnatomicaError(f"{path} is not a report.json of anatomica generate ({reason})")
+
+
+def changed_versions(made: Recipe) -> list[str]:
+    """What is not as it was when the recipe was made, so that label maps may differ."""
+    now = _versions()
+    return [f"{name} {then}, now {now[name]}" for name, then in made.versions.items() if then != now[name]]
+
+
+def _versions() -> dict[str, str]:
+    return {"anatomica": __version__, "torch": str(torch.__version__)}
+
+
+def _arguments(data: dict[str, Any]) -> Arguments:
+    """The arguments of a recipe, none left to a default that another version may have had."""
+    given = data["arguments"]
+    missing = [name for name in Arguments.model_fields if name not in given]
+    if missing:
+        raise ValueError(f"the argument {missing[0]!r} is missing")
+    return Arguments.model_validate(given)
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem: which value, what is wrong with it, what is allowed."""
+    problem = error.errors()[0]
+    name, value = ".".join(map(str, problem["loc"])), problem["input"]
+    if problem["type"] == "literal_error":
+        allowed = problem.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
+        return f"unknown {name} {value!r}; allowed: {allowed}"
+    found = "" if isinstance(value, dict | list) else f", found {value!r}"
+    return f"{name}: {problem['msg']}{found}"
+
+
+def _to_dict(r: Resolved) -> dict[str, Any]:
+    d, w = r.domains, r.wanted
+    placed = {"R": d.R, "s": d.s, "t": d.t, "valid": d.valid}
+    wanted = {key: getattr(w, key) for key in QUANTITIES}
+    return {
+        "constraint": r.constraint.name,
+        "selection": list(r.selection),
+        "grid": list(d.grid),
+        "reasons": list(d.reasons),
+        **{key: value.tolist() for key, value in placed.items()},
+        "wanted": {key: value.tolist() for key, value in wanted.items() if value is not None},
+    }
+
+
+def _from_dict(constraint: Constraint, channels: tuple[int, ...], row: dict[str, Any]) -> Resolved:
+    name, count = constraint.name, len(row["valid"])
+    if tuple(row["selection"]) != channels or tuple(row["grid"]) != constraint.domain.grid:
+        raise ValueError(f"the tissues or the grid of {name!r} are not those of the spec")
+    if len(row["reasons"]) != count or not all(isinstance(x, str) for x in row["reasons"]):
+        raise ValueError(f"{name!r} has {count} domains but not as many reasons")
+
+    def double(values: Any, *shape: int) -> Tensor:
+        x = torch.tensor(values, dtype=torch.float64)
+        if x.shape != (count, *shape) or not bool(x.isfinite().all()):
+            raise ValueError(f"{name!r} has numbers that do not fit {count} domains")
+        return x
+
+    given = row["wanted"]
+    wanted = {key: double(given[key], *ROWS[key]) if key in given else None for key in QUANTITIES}
+    domains = Domains(
+        double(row["R"], 3, 3),
+        double(row["s"], 3),
+        double(row["t"], 3),
+        constraint.domain.grid,
+        torch.tensor(row["valid"], dtype=torch.bool),
+        tuple(row["reasons"]),
+    )
+    return Resolved(constraint, channels, domains, Wanted(**wanted, betti=asked_betti(constraint.target)))

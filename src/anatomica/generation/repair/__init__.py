@@ -1,0 +1,1 @@
+"""Label maps as decoded become label maps without misplaced pieces."""

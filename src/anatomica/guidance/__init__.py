@@ -1,0 +1,1 @@
+"""How sampling is led to a target: the paper's gradient and the Gauss-Newton solver."""

@@ -1,0 +1,121 @@
+"""The last steps: on the finished latent, against the label map as it will be certified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.frame import Frame
+from anatomica.guidance.gauss_newton import (
+    Settings,
+    fillings,
+    limited,
+    margins,
+    probabilities,
+    step_from,
+    valid_domains,
+)
+from anatomica.guidance.residuals import Probe, Voxels, certified_probe, certified_topological_probe
+from anatomica.measurement.placing import Resolved, of_sample
+from anatomica.prior.zoo import Model
+
+CLOSE = 0.4
+"""A sample whose largest residual is this share of its tolerance is good enough to stop."""
+SLACK = (0.1, 0.55)
+"""Residuals below this share of their tolerance are left alone, in the first and second half of the steps: a
+label map's move in steps, and what is not asked of one leaves room for the others. Three components of a
+centroid at 0.55 are still within its tolerance."""
+SHORTEST = 0.25
+"""A step is not made shorter than this share of itself."""
+
+
+@torch.no_grad()
+def polish(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "b c h w d"],
+    n: int,
+    settings: Settings,
+    steps: int,
+) -> Float[Tensor, "b c h w d"]:
+    """Up to `steps` Newton steps on clean latents, one sample after the other; each keeps its best.
+
+    Sampling saw soft probabilities; a certificate counts the voxels of an n^3 label map. Here the residuals
+    are those of the label map itself, and only their slopes are the soft field's; so a step may be too long:
+    one that does not help is halved, and at last accepted, because a label map's residuals have steps. The
+    best latent is the one with the fewest residuals beyond their tolerance, then with the smallest.
+    """
+    own = ([of_sample(r, i) for r in resolved] for i in range(len(z)))
+    return torch.cat([_polish_one(model, r, z[i : i + 1], n, settings, steps) for i, r in enumerate(own)])
+
+
+def _polish_one(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "1 c h w d"],
+    n: int,
+    settings: Settings,
+    steps: int,
+) -> Float[Tensor, "1 c h w d"]:
+    frame = Frame.model(anatomy(model.anatomy), model.n)
+    best, least, worst = z, float("inf"), float("inf")
+    base, last = z, float("inf")
+    step, scale = torch.zeros_like(z), 1.0
+    seen = [(r, certified_voxels(model, r, n)) for r in resolved]
+    for turn in range(steps + 1):
+        z = base + scale * step
+        features = model.autoencoder.field.prepare(model.scaler.restore(z))
+        found = [(p, r) for r, v in seen for p in certified_probes(model, r, v, frame, features, settings)]
+        rho = torch.cat([probe.rho.flatten() for probe, _ in found])
+        error = rho.square().sum().item()
+        score = int((rho.abs() > 1).sum()) + error / (1 + error)
+        if score < least:
+            best, least, worst = z, score, max(rho.abs().tolist(), default=0.0)
+        if turn == steps or worst <= CLOSE:
+            break
+        if error < last or scale <= SHORTEST:
+            slack = SLACK[0] if turn < steps // 2 else SLACK[1]
+            found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
+            base, last, scale = z, error, 1.0
+            step = limited(step_from(model, z, features, found, settings), settings.radius)
+        else:
+            scale /= 2
+    return best
+
+
+def _beyond(rho: Tensor, slack: float) -> Tensor:
+    """What of the residuals is beyond the slack."""
+    return rho.sign() * (rho.abs() - slack).clamp_min(0)
+
+
+def certified_voxels(model: Model, r: Resolved, n: int) -> Voxels | None:
+    """What the certificate will slice of an n^3 label map, if the constraint has moments."""
+    return Voxels.of(r.domains.to(model.scaler.mean).points()[None], n) if r.wanted.any_moment else None
+
+
+def certified_probes(
+    model: Model, r: Resolved, voxels: Voxels | None, frame: Frame, features: Tensor, settings: Settings
+) -> list[Probe]:
+    """One sample's residuals as the certificate will measure them on a label map's voxels."""
+    found = []
+    domains = r.domains.to(model.scaler.mean)
+    X = domains.points()[None]
+    if voxels is not None:
+        S = probabilities(model, features, voxels.centres[None], r, "margin")
+        probe, mass = certified_probe(S, voxels, r, frame)
+        found += [probe, *fillings(model, features, mass, X, r, settings)]
+    if r.wanted.betti is not None:
+        for k in valid_domains(domains):
+            S = margins(model, features, X[:, k], r, settings)
+            probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
+            if not probe.rho.shape[1] and settings.skip:
+                # It looks met, but a speck of one voxel may lie between the points that were decoded.
+                S = margins(model, features, X[:, k], r, replace(settings, skip=0.0))
+                probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
+            found.append(probe)
+    return found

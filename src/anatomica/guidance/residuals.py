@@ -1,0 +1,308 @@
+"""Residuals: each constraint's distance from its target in units of its tolerance, and where it acts.
+
+The Gauss-Newton solver needs, for every residual, its value and its derivative by the sampled probabilities
+S_i. A `Probe` holds both for one constraint: the points that matter, S there, and d rho / d S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from anatomica.anatomy.frame import Frame
+from anatomica.guidance.potentials import most
+from anatomica.measurement.homology import PersistencePairs, persistence_pairs
+from anatomica.measurement.moments import EPSILON, Moments, measure_moments
+from anatomica.measurement.parse import Union
+from anatomica.measurement.placing import Resolved
+from anatomica.prior.field import corners
+from anatomica.spec.spec import BettiPrior
+
+UNSATURATED = 1e-3
+"""S (1 - S) below this is saturated: a point there hardly moves, and is left out of the derivative."""
+STRONGEST = 8
+"""How many features to suppress at a time, the most persistent first."""
+CRITICAL = 32
+"""How many births and deaths of a label map to move at a time, the farthest off first."""
+EMPTY = 0.2
+"""A domain with less than this share of the mass it should have is empty."""
+EMPTY_TEMPERATURE = 8.0
+"""Divides the logits in an empty domain, where probabilities are too flat to have a slope."""
+FILLING_TOLERANCE = 0.2
+"""A mean probability within this of 1 counts as one tolerance."""
+TOPOLOGY_TOLERANCE = 0.1
+"""A persistence within this of 0 or 1 counts as one tolerance."""
+LEVEL_TOLERANCE = 0.4
+"""A logit this far beyond 0 (a probability of 0.6) is on the right side of a label map's border for sure."""
+SURE = 1e-4
+"""Probabilities nearer to 0 or 1 count as this near."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
+
+    The residuals come in equal blocks of e, one a domain or a feature, and each point acts on its owner's
+    block alone: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an invalid
+    domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the logits
+    (None: the constraint's own).
+    """
+
+    rho: Float[Tensor, "b r"]
+    points: Float[Tensor, "b p 3"]
+    slope: Float[Tensor, "b e p"]
+    owner: Int64[Tensor, " p"]
+    union: Union
+    temperature: float | None = None
+
+
+def geometric_probe(
+    S: Float[Tensor, "b k a e g"],
+    X: Float[Tensor, "b k a e g 3"],
+    r: Resolved,
+    frame: Frame,
+    union: Union = "sum",
+) -> Probe:
+    """Residuals of mass, centroid, shape and spread of K substructures: 1 + 3 + 6 + 1 each, where there is a
+    target."""
+    rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
+    moving = _moving(S)
+    owner = moving // (S[0, 0].numel())
+    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], owner, union)
+
+
+def filling_probe(
+    mass: Float[Tensor, "b k"],
+    X: Float[Tensor, "b k a e g 3"],
+    r: Resolved,
+    probability: Callable[[Float[Tensor, "b p 3"]], Float[Tensor, "b p"]],
+    union: Union,
+) -> Probe | None:
+    """Residuals "this is the structure" of the points around the targets' centroids in empty domains.
+
+    Where a domain holds next to nothing of its structure, mass, centroid and shape have no slope. As many
+    points as make up the wanted mass, those nearest to the wanted centroid, are asked for instead;
+    `probability` is theirs at `EMPTY_TEMPERATURE`.
+    """
+    wanted = r.wanted
+    if wanted.mass is None or wanted.centroid is None:
+        return None
+    target = wanted.mass.to(mass).expand_as(mass)
+    empty = (mass < EMPTY * target) & r.domains.valid.expand_as(mass)
+    if not empty.any():
+        return None
+    points = X.flatten(2, -2)
+    share = r.domains.s.to(mass).prod(dim=-1).abs().expand_as(mass) / points.shape[2]
+    centre = wanted.centroid.to(mass).expand(*mass.shape, 3)
+    rho, chosen, slope = [], [], []
+    for k in empty.any(dim=0).nonzero()[:, 0].tolist():
+        count = max(1, min(points.shape[2], round(float((target / share)[:, k].mean()))))
+        nearest = (points[:, k] - centre[:, k, None]).square().sum(-1).topk(count, largest=False).indices
+        here = points[:, k].gather(1, nearest[..., None].expand(-1, -1, 3))
+        off = (probability(here).mean(dim=1) - 1) / FILLING_TOLERANCE
+        rho.append(off * empty[:, k])
+        chosen.append(here)
+        slope.append(empty[:, k, None].to(mass).expand(-1, count) / (count * FILLING_TOLERANCE))
+    owner = torch.repeat_interleave(torch.tensor([s.shape[1] for s in slope])).to(mass.device)
+    slopes = torch.cat(slope, 1)[:, None]
+    return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), slopes, owner, union, EMPTY_TEMPERATURE)
+
+
+@dataclass(frozen=True, eq=False)
+class Voxels:
+    """The voxels of an n^3 label map that a constraint's domains are sliced from, each domain with its own.
+
+    Voxel v belongs to domain `owner[v]`; `place` and `share` say from which of them, with which weights,
+    each point of the domains is interpolated.
+    """
+
+    centres: Float[Tensor, "v 3"]
+    owner: Int64[Tensor, " v"]
+    place: Int64[Tensor, "b p 8"]
+    share: Float[Tensor, "b p 8"]
+
+    @classmethod
+    def of(cls, X: Float[Tensor, "b k a e g 3"], n: int) -> Voxels:
+        points = X.flatten(1, -2)
+        cells, share = corners(points, (n, n, n))
+        share = share * ((points >= 0) & (points <= 1)).all(dim=-1, keepdim=True)
+        domain = torch.arange(X.shape[1], device=X.device).repeat_interleave(X[0, 0, ..., 0].numel())
+        voxels, place = (domain[:, None] * n**3 + cells).unique(return_inverse=True)
+        x, y, z = voxels // n**2 % n, voxels // n % n, voxels % n
+        return cls((torch.stack([x, y, z], -1) + 0.5) / n, voxels // n**3, place, share)
+
+    def sliced(self, S: Float[Tensor, "b v"]) -> Float[Tensor, "b p"]:
+        """S at the domains' points."""
+        return (S.gather(1, self.place.flatten(1)).view(self.place.shape) * self.share).sum(-1)
+
+
+def certified_probe(
+    S: Float[Tensor, "b v"], voxels: Voxels, r: Resolved, frame: Frame
+) -> tuple[Probe, Float[Tensor, "b k"]]:
+    """The residuals that the certificate will see: of the label map (S > 1/2), sliced trilinearly; and the
+    masses.
+
+    The values are the hard map's, the slopes are by the soft S.
+    """
+
+    def moments(leaf: Tensor) -> Moments:
+        parsed = voxels.sliced(leaf).view(len(S), r.domains.count, *r.domains.grid)
+        return measure_moments(parsed, r.domains)
+
+    hard = (S > 0.5).to(S)
+    rho, slope = _with_slopes(lambda leaf: _geometric(moments(leaf), r, frame), hard)
+    moving = _moving(S)
+    points = voxels.centres[moving].expand(len(S), -1, 3)
+    probe = Probe(rho, points, slope[:, :, moving], voxels.owner[moving], "margin")
+    return probe, moments(hard).mass
+
+
+def _with_slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
+    """(rho (b, k * e), d rho / d at (b, e, ...)) of a function to (b, k, e).
+
+    Each of `at` acts on one of the k domains alone, so one backward pass for each of the e kinds of residual
+    serves all domains.
+    """
+    leaf = at.detach().requires_grad_()
+    with torch.enable_grad():
+        rho = function(leaf)
+        kinds = torch.eye(rho.shape[-1], dtype=at.dtype, device=at.device)
+        pick = kinds[:, None, None].expand(-1, *rho.shape)
+        (slope,) = torch.autograd.grad(rho, leaf, pick, is_grads_batched=True)
+    return rho.detach().flatten(1), slope.transpose(0, 1)
+
+
+def _moving(S: Tensor) -> Int64[Tensor, " m"]:
+    """Points that are not saturated in some sample of the batch."""
+    return ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
+
+
+def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b k e"]:
+    """(measured - wanted) / tolerance, zero in invalid domains, centroid and shape only of enough mass."""
+    c, wanted = r.constraint, r.wanted
+    valid = r.domains.valid.to(m.mass).expand_as(m.mass)
+    enough = valid * (m.mass.detach() >= c.mass_threshold)
+    parts = []
+    if wanted.mass is not None:
+        target = wanted.mass.to(m.mass)
+        allowed = c.tolerance.mass_percent / 100 * target.clamp_min(c.mass_threshold)
+        parts.append((valid * (m.mass - target) / allowed)[..., None])
+    if wanted.centroid is not None:
+        allowed = c.tolerance.centroid_mm / frame.edge_mm
+        parts.append(enough[..., None] * (m.centroid - wanted.centroid.to(m.mass)) / allowed)
+    if wanted.shape is not None:
+        off = (m.normalised_covariance - wanted.shape.to(m.mass)) / c.tolerance.shape
+        i, j = torch.triu_indices(3, 3)
+        parts.append(enough[..., None] * off[..., i, j])
+    if wanted.spread is not None:
+        # Half the relative error of the square is that of the spread, and has a slope at zero as well.
+        square = wanted.spread.to(m.mass).square().clamp_min(EPSILON)
+        off = (m.size / square - 1) / 2 / (c.tolerance.spread_percent / 100)
+        parts.append((enough * off)[..., None])
+    return torch.cat(parts, dim=-1)
+
+
+def topological_probe(S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], prior: BettiPrior) -> Probe:
+    """Residuals "persistence is 1" of the B features to preserve and "is 0" of the strongest others.
+
+    Each acts on two voxels, the feature's birth and death.
+    """
+    pairs = _pairs(S, prior)
+    keep = most(pairs, pairs.persistence, prior)
+    asked = []
+    for sample in range(len(S)):
+        here = pairs.batch == sample
+        wanted, others = (here & keep).nonzero()[:, 0], (here & ~keep).nonzero()[:, 0]
+        strongest = others[pairs.persistence[others].argsort(descending=True)[:STRONGEST]]
+        chosen = torch.cat([wanted, strongest])
+        rho = (pairs.persistence[chosen] - keep[chosen].to(S)) / TOPOLOGY_TOLERANCE
+        voxel = torch.stack([pairs.birth_voxel[chosen], pairs.death_voxel[chosen]], dim=1)
+        slope = S.new_tensor([1.0, -1.0]).expand_as(voxel) / TOPOLOGY_TOLERANCE
+        asked.append((rho, voxel, slope))
+    return _critical_probe(asked, X)
+
+
+def certified_topological_probe(
+    S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], prior: BettiPrior
+) -> Probe:
+    """Residuals of the label map S > 1/2: births and deaths on the wrong side of 1/2, and those close to it.
+
+    A feature is in the label map if it is born above 1/2 and dies below. The B that are so by the largest
+    margin shall be by a tolerance at least; all others shall miss it by as much, in their birth or their
+    death. So a residual beyond 1 is a feature too many or too few, and each acts on one voxel. Levels are
+    logits, which have a slope however sure the field is. A sample that has the Betti numbers has no
+    residuals.
+    """
+    pairs = _pairs(S, prior)
+    birth, death = (torch.logit(level, SURE) / LEVEL_TOLERANCE for level in (pairs.birth, pairs.death))
+    keep = most(pairs, torch.minimum(birth, -death), prior)
+    alive = (birth > 0) & (death <= 0)
+    asked = []
+    for sample in range(len(S)):
+        here = pairs.batch == sample
+        counts = [int((here & alive & (pairs.dim == d)).sum()) for d in range(3)]
+        met = all(b is None or b == count for b, count in zip(prior.numbers, counts, strict=True))
+        kept, others = (here & keep).nonzero()[:, 0], (here & ~keep).nonzero()[:, 0]
+        born_less = _which_end(pairs, birth, death, others)
+        rho = torch.cat(
+            [
+                (birth[kept] - 1).clamp_max(0),
+                (death[kept] + 1).clamp_min(0),
+                (birth[others[born_less]] + 1).clamp_min(0),
+                (death[others[~born_less]] - 1).clamp_max(0),
+            ]
+        )
+        at = (pairs.birth_voxel, pairs.death_voxel) * 2
+        rows = (kept, kept, others[born_less], others[~born_less])
+        voxel = torch.cat([voxels[i] for voxels, i in zip(at, rows, strict=True)])
+        farthest = rho.abs().argsort(descending=True)[: 0 if met else CRITICAL]
+        rho, voxel = rho[farthest], voxel[farthest]
+        p = S[sample].flatten()[voxel].clamp(SURE, 1 - SURE)
+        slope = (rho != 0) / (LEVEL_TOLERANCE * p * (1 - p))
+        asked.append((rho, voxel[:, None], slope[:, None]))
+    return _critical_probe(asked, X)
+
+
+def _which_end(
+    pairs: PersistencePairs, birth: Tensor, death: Tensor, others: Int64[Tensor, " n"]
+) -> Bool[Tensor, " n"]:
+    """Whether an unwanted feature shall be born lower rather than die higher: whichever is nearer.
+
+    Joining a component may close a loop at the same voxel, which would then have to rise and to sink. The one
+    of the two features for which the other end costs less takes that.
+    """
+    cost = {True: birth[others] + 1, False: 1 - death[others]}
+    born_less = cost[True] <= cost[False]
+    present = torch.minimum(cost[True], cost[False]) > 0
+    rising = {int(pairs.death_voxel[others[i]]): i for i in (present & ~born_less).nonzero()[:, 0].tolist()}
+    for i in (present & born_less).nonzero()[:, 0].tolist():
+        rival = rising.get(int(pairs.birth_voxel[others[i]]))
+        if rival is not None:
+            loser = i if cost[False][i] <= cost[True][rival] else rival
+            born_less[loser] = ~born_less[loser]
+    return born_less
+
+
+def _pairs(S: Float[Tensor, "b a e g"], prior: BettiPrior) -> PersistencePairs:
+    """The features of the dimensions that have a prior."""
+    return persistence_pairs(S.detach(), dims=[d for d, b in enumerate(prior.numbers) if b is not None])
+
+
+def _critical_probe(
+    asked: Sequence[tuple[Float[Tensor, " n"], Int64[Tensor, "n v"], Float[Tensor, "n v"]]],
+    X: Float[Tensor, "b a e g 3"],
+) -> Probe:
+    """Every sample's residuals, the voxels that each acts on and the slopes there, padded to the most."""
+    count, each = max(len(rho) for rho, _, _ in asked), asked[0][1].shape[1]
+    rho = X.new_zeros(len(X), count)
+    voxel = torch.zeros(len(X), count, each, dtype=torch.long, device=X.device)
+    slope = X.new_zeros(len(X), count, each)
+    for sample, (off, acts_on, by) in enumerate(asked):
+        rho[sample, : len(off)], voxel[sample, : len(off)], slope[sample, : len(off)] = off, acts_on, by
+    at = voxel.flatten(1)[..., None].expand(-1, -1, 3)
+    owner = torch.arange(count, device=X.device).repeat_interleave(each)
+    return Probe(rho, torch.gather(X.flatten(1, -2), 1, at), slope.flatten(1)[:, None], owner, "margin")

@@ -1,0 +1,48 @@
+"""The two ways to guide a model: the paper's gradient with weights, and Gauss-Newton with tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from torch import Tensor
+
+from anatomica.guidance.gauss_newton import Settings, gauss_newton
+from anatomica.guidance.guided import Gradient, corrected, guided
+from anatomica.guidance.polish import polish
+from anatomica.guidance.potentials import composite_potential
+from anatomica.guidance.substructures import Variant, parser
+from anatomica.measurement.placing import Resolved
+from anatomica.prior.sampler import Denoiser
+from anatomica.prior.zoo import Model
+
+Solver = Literal["gauss-newton", "gradient"]
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """How constraints act on sampling. `polish` steps end it: Newton steps on the finished latent."""
+
+    solver: Solver = "gauss-newton"
+    variant: Variant = "L"
+    gradient: Gradient = "denoiser"
+    newton: Settings = field(default_factory=Settings)
+    polish: int = 48
+
+    def denoiser(self, model: Model, resolved: Sequence[Resolved]) -> Denoiser:
+        """The model's denoiser, guided."""
+        if self.solver == "gauss-newton":
+            newton = self.newton
+            if not any(r.wanted.any_moment for r in resolved):
+                # A count moves single voxels, moments move organs: only these have far to go.
+                newton = replace(newton, lead=0.0, reach=0.0)
+            return corrected(model.denoiser, gauss_newton(model, resolved, newton))
+        parse = parser(model, resolved, self.variant, "max")
+        return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
+
+    def finish(self, model: Model, resolved: Sequence[Resolved], z: Tensor, n: int) -> Tensor:
+        """The last polish of clean latents that become n^3 label maps (none for the paper's solver)."""
+        if self.solver != "gauss-newton" or not self.polish:
+            return z
+        return polish(model, resolved, z, n, self.newton, self.polish)

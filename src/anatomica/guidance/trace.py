@@ -1,0 +1,221 @@
+"""Errors while sampling: what each clean prediction would measure. Behind curves and the progress bar.
+
+Soft and on few points, so that looking costs little beside a step; certificates are hard and in `certify`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.frame import Frame
+from anatomica.guidance.adaptive_grid import sample_where_it_varies
+from anatomica.guidance.substructures import temperature
+from anatomica.measurement.domains.domain import Domains, Grid
+from anatomica.measurement.homology import Diagram, betti_numbers, persistence
+from anatomica.measurement.moments import measure_moments
+from anatomica.measurement.parse import l_parse, membership
+from anatomica.measurement.placing import Resolved
+from anatomica.prior.field import CHUNK_POINTS
+from anatomica.prior.zoo import Model
+from anatomica.spec.spec import BettiPrior
+
+POINTS = 4096
+"""Most points a constraint's moments are measured on."""
+TOPOLOGY_LOOKS = 8
+"""Features are counted on the constraint's whole grid, so only so often in a run."""
+SKIP = 0.02
+"""Variation below which a margin is not decoded: no feature longer than this is missed."""
+UNITS = {"volume": "%", "centroid": "mm", "shape": "", "spread": "%", "topology": "wrong features"}
+
+
+@dataclass(frozen=True)
+class Error:
+    """One quantity of one constraint at one moment, the worst of its domains, in `UNITS`."""
+
+    constraint: str
+    quantity: str
+    error: float
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Errors of one quantity of one constraint after these sampling steps; the last is the end."""
+
+    constraint: str
+    quantity: str
+    tolerance: float
+    steps: tuple[int, ...]
+    errors: tuple[float, ...]
+
+    def to_dict(self) -> dict:
+        return asdict(self) | {"unit": UNITS[self.quantity]}
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Persistence diagram of the finished sample's margin in one domain, and what was wanted."""
+
+    constraint: str
+    domain: int
+    wanted: tuple[int | None, int | None, int | None]
+    diagram: Diagram
+
+    def to_dict(self) -> dict:
+        rows = zip(
+            *(x.tolist() for x in (self.diagram.dim, self.diagram.birth, self.diagram.death)), strict=True
+        )
+        pairs = [{"dim": d, "birth": round(b, 4), "death": round(e, 4)} for d, b, e in rows]
+        return {"constraint": self.constraint, "domain": self.domain, "wanted": self.wanted, "pairs": pairs}
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One sample at one moment."""
+
+    errors: list[Error]
+    features: list[Features]
+
+
+class Watch:
+    """Looks at the clean predictions of one batch, step by step, and remembers what it saw."""
+
+    def __init__(self, model: Model, resolved: Sequence[Resolved]) -> None:
+        self.model, self.resolved = model, tuple(resolved)
+        self.looks: list[tuple[int, list[Seen]]] = []
+
+    def look(self, step: int, count: int, z: Float[Tensor, "b c h w d"]) -> list[list[Error]]:
+        """Errors of every sample after `step` of `count` steps; features are counted now and then alone."""
+        every = math.ceil(count / TOPOLOGY_LOOKS)
+        seen = see(self.model, self.resolved, z, topology=step % every == 0)
+        self.looks.append((step, seen))
+        return [s.errors for s in seen]
+
+    def finish(self, step: int, z: Float[Tensor, "b c h w d"]) -> None:
+        """The finished latents, with their persistence diagrams."""
+        self.looks.append((step, see(self.model, self.resolved, z, diagrams=True)))
+
+    def features(self, sample: int) -> tuple[Features, ...]:
+        """Persistence diagrams of one finished sample."""
+        return tuple(self.looks[-1][1][sample].features)
+
+    def curves(self, sample: int) -> tuple[Curve, ...]:
+        """What was seen of one sample of the batch."""
+        found: dict[tuple[str, str], list[tuple[int, Error]]] = {}
+        for step, seen in self.looks:
+            for e in seen[sample].errors:
+                found.setdefault((e.constraint, e.quantity), []).append((step, e))
+        return tuple(
+            Curve(*key, rows[0][1].tolerance, tuple(n for n, _ in rows), tuple(e.error for _, e in rows))
+            for key, rows in found.items()
+        )
+
+
+@torch.no_grad()
+def see(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "b c h w d"],
+    topology: bool = True,
+    diagrams: bool = False,
+) -> list[Seen]:
+    """Errors of standardised clean latents: volumes and spreads in %, centroids in mm, shapes as such,
+    topology as the number of features too many or too few; and with `diagrams` their persistence diagrams."""
+    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    frame = Frame.model(anatomy(model.anatomy), model.n)
+    out = [Seen([], []) for _ in z]
+    for r in resolved:
+        for seen, errors in zip(out, _geometric(model, features, r, frame), strict=True):
+            seen.errors.extend(errors)
+        if r.wanted.betti is None or not topology:
+            continue
+        for sample, seen in enumerate(out):
+            found = [
+                (k, _margin(model, features[sample : sample + 1], r, k))
+                for k in r.domains.valid.nonzero()[:, 0].tolist()
+            ]
+            wrong = sum(_wrong(S, r.wanted.betti) for _, S in found)
+            seen.errors.append(Error(r.constraint.name, "topology", float(wrong), 0.0))
+            if diagrams:
+                seen.features.extend(_features(S, r, k) for k, S in found)
+    return out
+
+
+def _geometric(model: Model, features: Tensor, r: Resolved, frame: Frame) -> list[list[Error]]:
+    wanted, name, allowed = r.wanted, r.constraint.name, r.constraint.tolerance
+    if not wanted.any_moment:
+        return [[] for _ in features]
+    grid = coarser(r.domains.grid, r.domains.count)
+    m = measure_moments(_parse(model, features, r, grid).double().cpu(), r.domains)
+    columns: list[tuple[str, Tensor, float]] = []
+    if wanted.mass is not None:
+        off = 100 * (m.mass - wanted.mass).abs() / wanted.mass.clamp_min(r.constraint.mass_threshold)
+        columns.append(("volume", off, allowed.mass_percent))
+    if wanted.centroid is not None:
+        off = (m.centroid - wanted.centroid).norm(dim=-1) * frame.edge_mm
+        columns.append(("centroid", off, allowed.centroid_mm))
+    if wanted.shape is not None:
+        off = (m.normalised_covariance - wanted.shape).abs().amax(dim=(-2, -1))
+        columns.append(("shape", off, allowed.shape))
+    if wanted.spread is not None:
+        off = 100 * (m.size.sqrt() / wanted.spread.clamp_min(1e-12) - 1).abs()
+        columns.append(("spread", off, allowed.spread_percent))
+    valid = r.domains.valid
+    return [
+        [Error(name, what, float(off[b][valid].max()), most) for what, off, most in columns if valid.any()]
+        for b in range(len(features))
+    ]
+
+
+def _margin(
+    model: Model, features: Float[Tensor, "1 c h w d"], r: Resolved, k: int
+) -> Float[ndarray, "a e g"]:
+    """The margin that guides topology, in one domain of one sample; above 1/2 the label map has it."""
+    X = r.domains.to(features).points()[k]
+
+    def margin(points: Float[Tensor, "p 3"]) -> Float[Tensor, " p"]:
+        parts = [model.autoencoder.field.at(features, p[None])[0] for p in points.split(CHUNK_POINTS)]
+        inside = ((points >= 0) & (points <= 1)).all(dim=-1)
+        return membership(torch.cat(parts), r.selection, "margin", temperature(r)) * inside
+
+    return sample_where_it_varies(margin, X, SKIP, model.latent_shape[-1]).cpu().numpy()
+
+
+def _wrong(S: Float[ndarray, "a e g"], prior: BettiPrior) -> int:
+    """Features too many or too few in the structure that the label map will have."""
+    both = zip(betti_numbers(S > 0.5), prior.numbers, strict=True)
+    return sum(abs(found - wanted) for found, wanted in both if wanted is not None)
+
+
+def _features(S: Float[ndarray, "a e g"], r: Resolved, k: int) -> Features:
+    assert r.wanted.betti is not None
+    diagram = persistence(S, min_persistence=SKIP, top=100)
+    assert isinstance(diagram, Diagram)
+    return Features(r.constraint.name, k, r.wanted.betti.numbers, diagram)
+
+
+def _parse(model: Model, features: Tensor, r: Resolved, grid: Grid) -> Float[Tensor, "b k a e g"]:
+    """The structure's probability on the domains' boxes, decoded by the field in cache-sized chunks."""
+    domains: Domains = replace(r.domains.to(features), grid=grid)
+    size = max(1, CHUNK_POINTS // len(features))
+
+    def field(points: Tensor) -> Tensor:
+        return torch.cat([model.autoencoder.field.at(features, p) for p in points.split(size, dim=1)], dim=1)
+
+    return l_parse(field, r.selection, domains, len(features), "sum")
+
+
+def coarser(grid: Grid, domains: int, most: int = POINTS) -> Grid:
+    """The grid with every sampled axis thinned alike, so that all domains together have about `most`."""
+    axes = sum(n > 1 for n in grid)
+    share = (most / (domains * math.prod(grid))) ** (1 / max(axes, 1))
+    a, e, g = (n if n == 1 or share >= 1 else max(2, round(n * share)) for n in grid)
+    return a, e, g

@@ -1,0 +1,1 @@
+"""Where to look and what is there: domains, parsing, moments, homology, placing, certificates."""

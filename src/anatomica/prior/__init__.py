@@ -1,0 +1,1 @@
+"""What an anatomy is: autoencoder, field, denoiser, sampler, populations, models on disk."""

@@ -1,0 +1,96 @@
+"""Latents are encoded once: the training maps and augmented copies of them, in a file of the run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, UInt8
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from anatomica.errors import AnatomicaError
+from anatomica.prior.autoencoder import Autoencoder
+from anatomica.prior.edm import LatentScaler
+from anatomica.prior.layouts import Layouts, fit_layouts
+from anatomica.prior.presets import TrainingConfig
+from anatomica.prior.training.augment import augment
+from anatomica.prior.training.parallel import Team
+from anatomica.prior.training.random import generator
+
+LATENTS = "latents.safetensors"
+
+
+def cached_latents(
+    labels: UInt8[Tensor, "m n n n"],
+    autoencoder: Autoencoder,
+    run: Path,
+    training: TrainingConfig,
+    seed: int,
+    team: Team,
+) -> tuple[Float[Tensor, "k c h w d"], LatentScaler]:
+    """Posterior means of `copies` versions of every map (the first as it is, the others augmented).
+
+    Means rather than draws: the posterior's noise carries no anatomy, so the prior need not learn it.
+    """
+    key = _fingerprint(labels, autoencoder, training, seed)
+    path = run / LATENTS
+    latents = None
+    if path.exists():
+        stored, stored_key = read_latents(path)
+        latents = stored if stored_key == key else None
+    if latents is None:
+        latents = encode_all(labels, autoencoder, training, seed, team.device)
+        if team.leads:
+            run.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            save_file(
+                {"latents": latents, "key": torch.tensor(list(key.encode()), dtype=torch.uint8)}, temporary
+            )
+            os.replace(temporary, path)
+    scaler = LatentScaler(latents.shape[1]).fit(latents)
+    return latents, scaler
+
+
+def read_latents(path: Path) -> tuple[Float[Tensor, "k c h w d"], str]:
+    """The stored latents and the fingerprint of what they were made from."""
+    try:
+        stored = load_file(path)
+        return stored["latents"].float(), bytes(stored["key"].tolist()).decode()
+    except (SafetensorError, KeyError, OSError) as error:
+        raise AnatomicaError(f"{path} cannot be read ({error}); delete it, it will be made again") from None
+
+
+@torch.no_grad()
+def layouts_of(labels: UInt8[Tensor, "m n n n"], autoencoder: Autoencoder, scaler: LatentScaler) -> Layouts:
+    """The layouts of label maps, as they are."""
+    means = [autoencoder.encode(some.to(scaler.mean.device)).mean for some in labels.split(8)]
+    return fit_layouts(scaler.standardise(torch.cat(means)).cpu())
+
+
+@torch.inference_mode()
+def encode_all(
+    labels: Tensor, autoencoder: Autoencoder, training: TrainingConfig, seed: int, device: torch.device
+) -> Tensor:
+    autoencoder.eval()
+    out = []
+    for copy in range(training.copies):
+        for start in range(0, len(labels), 8):
+            maps = [
+                augment(labels[i], generator(seed, 104, copy, i), training.augment) if copy else labels[i]
+                for i in range(start, min(start + 8, len(labels)))
+            ]
+            out.append(autoencoder.encode(torch.stack(maps).to(device)).mean.cpu())
+    return torch.cat(out).contiguous()
+
+
+def _fingerprint(labels: Tensor, autoencoder: Autoencoder, training: TrainingConfig, seed: int) -> str:
+    """Changes with the maps, the encoder's weights and the augmentation."""
+    digest = hashlib.sha256(f"{tuple(labels.shape)} {training.copies} {training.augment} {seed}".encode())
+    digest.update(labels[:: max(1, len(labels) // 16)].contiguous().numpy().tobytes())
+    for value in autoencoder.encoder.state_dict().values():
+        digest.update(value.detach().float().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,111 @@
+"""A run folder: RUN/autoencoder (then perhaps RUN/decoders) and RUN/denoiser, read back and exported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from anatomica.anatomy.catalogue import anatomy
+from anatomica.errors import AnatomicaError
+from anatomica.prior.autoencoder import Autoencoder
+from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.neighbours import neighbours_of
+from anatomica.prior.population import population_moments
+from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig, from_dict, preset
+from anatomica.prior.sampler import SamplingConfig
+from anatomica.prior.training.checkpoint import load_into, read_checkpoint
+from anatomica.prior.training.evaluate import reconstruction
+from anatomica.prior.training.latents import LATENTS, layouts_of, read_latents
+from anatomica.prior.unet import UNet
+from anatomica.prior.zoo import Model, save_model
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def read_autoencoder(run: Path) -> tuple[Autoencoder, dict[str, Any]]:
+    """The EMA's autoencoder of RUN/decoders, or else RUN/autoencoder, and the run's description."""
+    path = run / "decoders" / CHECKPOINT
+    if not path.is_file():
+        path = run / "autoencoder" / CHECKPOINT
+    if not path.is_file():
+        raise AnatomicaError(
+            f"{run} has no trained autoencoder; run `anatomica train autoencoder --out {run}`"
+        )
+    tensors, header = read_checkpoint(path)
+    about = header["about"]
+    model = Autoencoder(about["classes"], from_dict(AutoencoderConfig, about["autoencoder"]))
+    load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
+    return model.eval(), about | header["progress"]
+
+
+def read_denoiser(run: Path) -> tuple[EDM, LatentScaler, dict[str, Any]]:
+    """The EMA's denoiser of RUN/denoiser, the latents' scaler and the run's description."""
+    path = run / "denoiser" / CHECKPOINT
+    if not path.is_file():
+        raise AnatomicaError(f"{run} has no trained denoiser; run `anatomica train denoiser --out {run}`")
+    tensors, header = read_checkpoint(path)
+    about = header["about"]
+    config = from_dict(AutoencoderConfig, about["autoencoder"])
+    network = UNet(config.latent_channels, config.latent_n, from_dict(UNetConfig, about["unet"]))
+    model = EDM(network, from_dict(EDMConfig, about["edm"]))
+    load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
+    scaler = LatentScaler(config.latent_channels).fit(read_latents(run / "denoiser" / LATENTS)[0])
+    return model.eval(), scaler, about | header["progress"]
+
+
+def export_run(
+    run: Path,
+    out: Path,
+    train: UInt8[Tensor, "m n n n"] | None = None,
+    held_out: UInt8[Tensor, "v n n n"] | None = None,
+    held_out_fine: UInt8[Tensor, "w f f f"] | None = None,
+    sampling: SamplingConfig | None = None,
+    notes: dict[str, Any] | None = None,
+    base: Model | None = None,
+    layouts: bool = False,
+) -> Path:
+    """RUN to a model folder; measures reconstruction and the population where data is given.
+
+    With `layouts` it gets those of the training data.
+
+    With `base` the denoiser is that model's: the run trained its decoders on, in the same latent space.
+    """
+    autoencoder, first = read_autoencoder(run)
+    denoiser, scaler, second = read_denoiser(run) if base is None else _denoiser_of(base, autoencoder)
+    about = anatomy(first["anatomy"])
+    if second["anatomy"] != about.name:
+        raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {second['anatomy']}")
+    card: dict[str, Any] = {"preset": first["preset"], "training": {}}
+    for kind, info in (("autoencoder", first), ("denoiser", second)):
+        keep = ("step", "elapsed_s", "training", "budget", "seed", "maps", "since")
+        card["training"][kind] = {k: info[k] for k in keep if k in info}
+    if held_out is not None:
+        card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
+    population = neighbours = found = None
+    if train is not None:
+        population = population_moments(train, len(about.table))
+        neighbours = neighbours_of(train.numpy(), len(about.table))
+        found = layouts_of(train, autoencoder, scaler) if layouts else None
+    rules = sampling or replace(preset(first["preset"]).sampling)
+    unet = from_dict(UNetConfig, second["unet"])
+    with torch.no_grad():
+        card |= notes or {}
+        parts = (autoencoder, denoiser, scaler, unet, rules)
+        return save_model(out, about.name, *parts, card, population, neighbours, found)
+
+
+def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:
+    """A model's denoiser with its record, if the autoencoder has the same latent space."""
+    ours, theirs = autoencoder.encoder.state_dict(), model.autoencoder.encoder.state_dict()
+    if ours.keys() != theirs.keys() or not all(torch.equal(ours[k], theirs[k]) for k in ours):
+        raise AnatomicaError(
+            f"the run's encoder is not that of the {model.anatomy} model {model.hash}: its denoiser "
+            "would not fit; train a denoiser in the run"
+        )
+    record = model.card.get("training", {}).get("denoiser", {})
+    return model.denoiser, model.scaler, record | {"anatomy": model.anatomy, "unet": model.card["unet"]}

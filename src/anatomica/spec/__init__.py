@@ -1,0 +1,1 @@
+"""What can be asked: constraints, YAML, the paper's tasks, the table of quantities."""

@@ -1,0 +1,180 @@
+"""Experiments with an untrained tiny model: batches, resuming, tables."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.cli.evaluate import run
+from anatomica.errors import AnatomicaError
+from anatomica.evaluate.experiments.drawing import draw, sampling
+from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.measuring import measure_sample
+from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
+from anatomica.evaluate.experiments.quality import compare, told_apart
+from anatomica.evaluate.experiments.runner import Runner
+from anatomica.evaluate.experiments.targets import batched, targets
+from anatomica.evaluate.metrics.nna import one_nna
+from anatomica.spec.tasks import task
+from anatomica.spec.yaml import parse_spec
+from tiny_prior import save_tiny_model
+
+TASK = "calcium-count"
+PHANTOMS = 20
+WALL = parse_spec(
+    "name: wall\nanatomy: coronary\nconstraints:\n- name: wall\n  structure: [Ve]\n  mass_threshold: 1.0e-9\n"
+    "  domain: {family: cylindrical, grid: [1, 8, 8], extent: [16, 16, 32], levels: 1, angles: 2}\n"
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    folder = tmp_path_factory.mktemp("lab")
+    save_tiny_model(folder / "models" / "coronary")
+    return Lab(folder / "cache", folder / "baselines", PHANTOMS, models=folder / "models", quiet=True)
+
+
+def test_held_out_patients_are_never_training_patients(lab: Lab) -> None:
+    training, held_out = lab.training("coronary"), lab.held_out("coronary")
+    assert len(training) + len(held_out) == PHANTOMS
+    assert not set(training.ids) & set(held_out.ids)
+    assert held_out.maps.shape[1:] == (16, 16, 16)
+    assert held_out.clouds.shape == (len(held_out), 3, 256, 3)
+
+
+@pytest.mark.parametrize("method", [GRADIENT_L, NEWTON_L], ids=lambda m: m.key)
+def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, method) -> None:
+    """A batch of samples, each guided in its own domains to its own patient, is the samples one by one."""
+    model = lab.model("coronary")
+    asked = targets(lab, WALL, 2)
+    assert asked[0].case != asked[1].case
+    config = sampling(model, 2)
+    guiding = [t.resolved for t in asked]
+    z = torch.randn(2, *model.latent_shape, generator=torch.Generator().manual_seed(0))
+    sigma = torch.tensor([1.0, 1.0])
+    together = method.guidance.denoiser(model, batched(guiding))(z, sigma)
+    alone = [method.guidance.denoiser(model, g)(z[i : i + 1], sigma[:1]) for i, g in enumerate(guiding)]
+    assert not torch.allclose(together, model.denoiser(z, sigma), atol=1e-4)
+    torch.testing.assert_close(together, torch.cat(alone), atol=2e-4, rtol=1e-3)
+    both = draw(model, method, config, [0, 1], guiding)
+    assert both[0].labels.shape == (16, 16, 16)
+    assert both[0].seconds > 0
+
+
+def arguments(lab: Lab, cache: Path, out: Path) -> dict:
+    return {
+        "profile": "quick",
+        "samples": 4,
+        "steps": 2,
+        "eta": None,
+        "only": [TASK, "unconditional"],
+        "data": cache / f"phantoms-{PHANTOMS}",
+        "models": lab.models,
+        "baselines": lab.baselines,
+        "cache": cache,
+        "out": out,
+        "batch": 1,
+        "list_cells": False,
+    }
+
+
+def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path) -> None:
+    lab.held_out("coronary")
+    phantoms = lab.cache / f"phantoms-{PHANTOMS}"
+    caches = [tmp_path / name for name in ("killed", "whole")]
+    for cache in caches:
+        shutil.copytree(phantoms, cache / phantoms.name)
+    given = arguments(lab, caches[0], tmp_path / "a")
+    options = [f"--{k}={given[k]}" for k in ("samples", "steps", "data", "models", "cache", "out", "batch")]
+    only = ["--only", TASK, "--only", "unconditional"]
+    command = [sys.executable, "-m", "anatomica", "evaluate", "topological", *only, *options]
+    with subprocess.Popen(
+        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not any((caches[0] / "samples").glob("*.npz")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    before = {p: p.stat().st_mtime_ns for p in (caches[0] / "samples").glob("*.npz")}
+    assert before
+    said: list[str] = []
+    run("topological", said.append, **given)
+    assert all(p.stat().st_mtime_ns == then for p, then in before.items())
+    run("topological", said.append, **arguments(lab, caches[1], tmp_path / "b"))
+    tables = [(tmp_path / x / "topological.md").read_text() for x in ("a", "b")]
+    assert tables[0] == tables[1]
+    assert TASK in tables[0]
+    assert (tmp_path / "a" / "topological.png").stat().st_size > 1000
+    content = json.loads((tmp_path / "a" / "topological.json").read_text())
+    samples = content["cells"][0]["samples"]
+    assert [s["seed"] for s in samples] == [0, 1, 2, 3]
+    assert set(samples[0]) >= {"betti", "betti_without_specks", "seconds", "volumes_ml", "met"}
+    assert "Real-against-real floor" in tables[0]
+    # Nothing is left to draw: a third run only writes.
+    said.clear()
+    run("topological", said.append, **given)
+    assert not [line for line in said if "a sample" in line]
+    with pytest.raises(AnatomicaError, match="neither a task nor a method"):
+        run("topological", said.append, **(given | {"only": ["hearts"]}))
+
+
+def test_topology_is_measured_raw_and_without_specks(lab: Lab) -> None:
+    spec = task("calcium-count")
+    done = Runner(lab, profile("quick", 2, 1), lambda _: None).run(
+        [Cell(TASK, GRADIENT_L, resampled(spec, 8), spec, 2, (("resolution", 8),))]
+    )
+    numbers = done[0].numbers
+    assert len(numbers) == 2
+    assert all(len(n["betti"]) == len(n["betti_without_specks"]) == 3 for n in numbers)
+    assert all(n["betti"][0] >= n["betti_without_specks"][0] for n in numbers)
+    assert done[0].values("seconds").shape == (2,)
+    assert np.isnan(done[0].values("fidelity", "mass")).all()
+
+
+def test_fidelity_is_measured_against_each_samples_own_patient(lab: Lab) -> None:
+    runner = Runner(lab, profile("quick", 2, 1), lambda _: None)
+    done = runner.run([Cell("wall", UNCONDITIONAL, WALL, WALL, 2)])[0]
+    assert [n["case"] for n in done.numbers] == [t.case for t in targets(lab, WALL, 2)]
+    assert np.isfinite(done.values("fidelity", "mass")).all()
+    # A patient is its own target, without error.
+    target = runner.target(done.cell, 0)
+    assert target.reference is not None
+    itself = measure_sample(target.reference, WALL, target)
+    assert itself["fidelity"] == {"mass": 0, "centroid": 0, "covariance": 0, "absent": 0}
+    assert itself["met"]
+
+
+def test_real_patients_pass_for_real(lab: Lab) -> None:
+    held_out = lab.held_out("coronary")
+    found = compare(lab.training("coronary"), held_out, 4)
+    assert found.fmd.value > 0
+    assert 0 <= found.nna.low <= found.nna.value <= found.nna.high <= 1
+    same = compare(held_out, held_out, 4)
+    assert same.fmd.value == pytest.approx(0, abs=1e-4)
+    assert same.nna.value == 0
+    assert same.spread == pytest.approx(1)
+
+
+def test_1nna_is_averaged_over_disjoint_sets_without_the_targets() -> None:
+    normal = np.random.default_rng(0).normal
+    real, samples = normal(size=(15, 2, 32, 3)), normal(0.3, size=(4, 2, 32, 3))
+    parts = [real[11:15], real[7:11]]  # not real[3:7], which has one of the first four, the targets
+    assert told_apart(samples, real) == pytest.approx(np.mean([one_nna(samples, p) for p in parts], axis=0))
+    # Too few for a set without targets: the last ones, as many as there are samples.
+    assert told_apart(samples, real[:5]) == pytest.approx(one_nna(samples, real[1:5]))
+
+
+def test_what_cannot_be_run_is_said(lab: Lab) -> None:
+    said: list[str] = []
+    spec = task("right-ventricle")
+    runner = Runner(lab, profile("quick"), said.append)
+    assert runner.run([Cell("right-ventricle", NEWTON_L, spec, spec, 2)]) == []
+    assert "no model of cardiac" in said[0]

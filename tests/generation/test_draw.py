@@ -1,0 +1,161 @@
+"""Generation under constraints: several at once, candidates, and what an interrupt leaves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.anatomy.label_map import LabelMap, cube_affine
+from anatomica.errors import AnatomicaError
+from anatomica.generation.draw import (
+    ANOTHER_SEED,
+    TRIES,
+    better,
+    certificate,
+    generate,
+    generate_each,
+    resolve_for,
+)
+from anatomica.guidance.solver import Guidance
+from anatomica.prior.population import union_moments
+from anatomica.prior.zoo import Model, load_model
+from anatomica.spec.yaml import parse_spec
+from tiny_prior import save_tiny_model
+
+GRID = "{family: global, grid: [8, 8, 8]}"
+
+
+def spec(*constraints: str, anatomy: str = "coronary"):
+    rows = "".join(f"- {{{c}}}\n" for c in constraints)
+    return parse_spec(f"name: x\nanatomy: {anatomy}\nconstraints:\n{rows}")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Model:
+    return load_model(save_tiny_model(tmp_path_factory.mktemp("generation") / "model"))
+
+
+def patient(model: Model, tissue: str = "Ve") -> LabelMap:
+    """A block of one tissue and nothing else."""
+    array = np.zeros((model.n,) * 3, np.uint8)
+    array[4:10, 3:12, 5:9] = model.table.id_of(tissue)
+    return LabelMap(array, cube_affine(model.edge_mm, model.n), model.table)
+
+
+def test_a_constraint_without_a_place_keeps_a_sample_from_being_met(model: Model) -> None:
+    """The patient has no calcium; the wall, which any map meets, is not drawn again for it."""
+    wanted = spec(
+        f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 1}}, match: [], "
+        "tolerance: {mass_percent: 100}",
+        f"name: calcium, structure: [Ca], domain: {GRID}",
+    )
+    (made,) = generate(model, wanted, seeds=[0], steps=1, reference=patient(model), until_met=3)
+    assert [(c.constraint, c.quantity, c.met) for c in made.checks] == [
+        ("wall", "volume", True),
+        ("calcium", "domains", False),
+    ]
+    assert made.checks[1].note == "not placed: Ca does not occur"
+    assert not made.met
+    assert made.drawn == 1
+
+
+@pytest.mark.parametrize("how", ["target: {spread_mm: 3}, match: []", "match: [spread]"])
+def test_a_spread_alone_is_a_target(model: Model, how: str) -> None:
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, {how}")
+    resolved = resolve_for(model, wanted, patient(model))
+    (made,) = generate(model, wanted, seeds=[0], steps=1, resolved=resolved)
+    assert [c.quantity for c in made.checks] == ["spread"]
+    with pytest.raises(AnatomicaError, match="'wall' asks for a spread alone"):
+        generate(model, wanted, seeds=[0], steps=1, resolved=resolved, guidance=Guidance("gradient"))
+
+
+def test_betti_numbers_without_a_number_are_no_target(model: Model) -> None:
+    with pytest.raises(AnatomicaError, match="'wall' has no target"):
+        resolve_for(model, spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{betti: {{}}}}"))
+
+
+def test_constraints_compose(model: Model) -> None:
+    """A third of the cube is wall, its centroid shifted, and a lumen appears that was not there: all met."""
+    wanted = spec(
+        f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 0.3}}",
+        f"name: place, structure: [Ve], domain: {GRID}, target: {{centroid_mm: [0.4, 0, -0.4]}}, "
+        "tolerance: {centroid_mm: 0.1}",
+        f"name: lumen, structure: [Lu], domain: {GRID}, target: {{mass: 0.05}}, "
+        "tolerance: {mass_percent: 5}",
+    )
+    free = [
+        certificate(s.label_map, wanted, resolve_for(model, wanted))
+        for s in generate(model, seeds=range(2), steps=4)
+    ]
+    assert not any(c.met for checks in free for c in checks)
+    made = generate(model, wanted, seeds=range(2), steps=4)
+    assert [[c.met for c in s.checks] for s in made] == [[True] * 3] * 2
+
+
+@pytest.mark.slow
+def test_volume_centroid_and_topology_are_met_together() -> None:
+    """The shipped hearts: a large right ventricle, the left atrium 3 mm above its usual place, two atria."""
+    model = load_model("cardiac")
+    assert model.population is not None
+    x, y, z = union_moments(model.population, [model.table.names.index("LA")])[1].mean(0).tolist()
+    grid = "{family: global, grid: [64, 64, 64]}"
+    place = [x, y, z + 3 / model.edge_mm]
+    wanted = spec(
+        f"name: rv, structure: [RV], domain: {grid}, target: {{volume_ml: 180}}",
+        f"name: la, structure: [LA], domain: {grid}, target: {{centroid: {place}}}",
+        f"name: atria, structure: [LA, RA], domain: {grid}, target: {{betti: {{b0: 2}}}}",
+        anatomy="cardiac",
+    )
+    samples = generate(model, wanted, seeds=range(4), batch=4, until_met=2)
+    assert sum(s.met for s in samples) >= 3
+
+
+def test_another_candidate_is_drawn_until_the_number_is_reached(model: Model) -> None:
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
+    how = {"steps": 2, "guidance": Guidance(polish=0)}
+    once, thrice = (generate(model, wanted, seeds=[1, 2], until_met=k, **how) for k in (1, 3))
+    assert [s.drawn for s in once] == [1, 1]
+    assert [s.drawn for s in thrice] == [3, 3]
+    for a, b in zip(once, thrice, strict=True):
+        assert b.checks[0].error <= a.checks[0].error
+        assert (b.drawn_seed - b.seed) % ANOTHER_SEED == 0
+        assert b.seconds > a.seconds / 10
+        assert better(b, a).drawn == 4
+
+
+def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
+    """Ctrl-C in the second draw of the second batch: the first batch and its first draw are kept."""
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
+
+    def stop(progress) -> None:
+        if progress.turn == 1 and 3 in progress.seeds:
+            raise KeyboardInterrupt
+
+    got = []
+    how = {"steps": 2, "guidance": Guidance(polish=0)}
+    stream = generate_each(model, wanted, seeds=[1, 2, 3, 4], until_met=2, batch=2, callback=stop, **how)
+    with pytest.raises(KeyboardInterrupt):
+        got.extend((s.seed, s.drawn) for s in stream)
+    assert got == [(1, 2), (2, 2), (3, 1), (4, 1)]
+
+
+def test_a_sample_that_is_no_anatomy_is_drawn_again(model: Model) -> None:
+    """No patient of this population has so little of anything: all candidates are tried."""
+    assert model.population is not None
+    strange = replace(model, population=model.population + torch.eye(10)[0])
+    (once,) = generate(strange, seeds=[1], steps=2, until_met=1)
+    (made,) = generate(strange, seeds=[1], steps=2)
+    assert once.unusual
+    assert (once.drawn, made.drawn) == (1, TRIES)
+    assert len(made.unusual) <= len(once.unusual)
+    (guided,) = generate(
+        strange,
+        spec(
+            f"name: a, structure: [Ve], domain: {GRID}, target: {{mass: 1}}, tolerance: {{mass_percent: 100}}"
+        ),
+        seeds=[1],
+        steps=2,
+        until_met=3,
+    )
+    assert guided.drawn == 1, "what meets its constraints is not drawn again"

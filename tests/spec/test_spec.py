@@ -1,0 +1,91 @@
+import json
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from anatomica.errors import AnatomicaError
+from anatomica.spec.spec import Spec, Target
+from anatomica.spec.tasks import TASKS, task
+from anatomica.spec.yaml import dump_spec, load_spec, parse_spec
+
+GOOD = """\
+name: small heart
+anatomy: cardiac
+constraints:
+  - name: ventricle
+    structure: [LV]
+    domain: {family: cartesian, grid: [16, 16, 16]}
+    target: {volume_ml: 140}
+"""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_survives_yaml(name: str) -> None:
+    assert parse_spec(dump_spec(task(name))) == task(name)
+
+
+def test_the_papers_numbers() -> None:
+    """Spot checks against the paper's task tables."""
+    assert len(TASKS) == 16
+    rv = task("right-ventricle").constraints[0]
+    assert (rv.domain.family, rv.domain.grid, rv.mass_threshold) == ("cartesian", (64, 64, 64), 1e-5)
+    assert (rv.weights.mass, rv.weights.centroid, rv.weights.covariance) == (1e7, 1e5, 1e4)
+    mitral = task("mitral-valve").constraints
+    assert [c.structure for c in mitral] == [["LV"], ["LA"]]
+    assert [c.domain.grid for c in mitral] == [(4, 32, 32)] * 2
+    assert (mitral[0].weights.centroid, mitral[0].mass_threshold) == (1e6, 1e-4)
+    assert task("aortic-trunk").constraints[0].domain.planes == 5
+    assert task("myocardium-wall").constraints[0].domain.rays == 4
+    for name, prior, weight in (
+        ("atrial-separation", (2, 0, 0), 5),
+        ("branch-connectivity", (1, 0, 0), 1),
+        ("vertebrae-connectivity", (1, 9, 0), 5),
+        ("calcium-count", (2, 0, 0), 50),
+    ):
+        c = task(name).constraints[0]
+        assert (c.target.betti.b0, c.target.betti.b1, c.target.betti.b2) == prior
+        assert (c.weights.topological, c.temperature) == (weight, 4)
+    grids = [task(f"multiscale-vessel-{size}").constraints[0].domain.grid for size in ("small", "large")]
+    assert grids == [(4, 4, 32), (16, 16, 32)]
+    thick = task("multiscale-aorta-large").constraints[0].domain.grid
+    assert thick == (16, 16, 16), "a thick slab is sampled across its thickness"
+
+
+def test_schema_describes_specs() -> None:
+    schema = Spec.model_json_schema()
+    assert {"name", "anatomy", "constraints"} <= set(schema["properties"])
+    json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("[LV]", "[LX]"), "line 5 .*unknown tissue 'LX'; allowed: Myo, LA"),
+        (("grid:", "gird:"), "line 6 .*unknown field 'gird' .did you mean 'grid'.*allowed: .*around"),
+        (("anatomy: cardiac", "anatomy: heart"), "line 2 .*'cardiac', 'aortic'"),
+        (("volume_ml: 140", "volume_ml: large"), "line 7 .*valid number.*found 'large'"),
+        (("volume_ml: 140", "volume_ml: 140, mass: 0.1"), "line 7 .*volume_ml or mass, not both"),
+        (("family: cartesian", "family: circle"), "line 6 .*'circle'.*'cartesian'"),
+        (("[16, 16, 16]", "[16, 16, 0]"), "line 6 .*greater than or equal to 1"),
+        (("constraints:", "constraints: ["), "not valid YAML"),
+        (("    target: {volume_ml: 140}", "    tolerence: {}"), "line 7 .*did you mean 'tolerance'"),
+    ],
+)
+def test_mistakes_are_one_sentence_with_the_line(change: tuple[str, str], expected: str) -> None:
+    with pytest.raises(AnatomicaError, match=expected) as raised:
+        parse_spec(GOOD.replace(*change), "heart.yaml")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_and_a_list_are_said_so(tmp_path) -> None:
+    with pytest.raises(AnatomicaError, match="does not exist"):
+        load_spec(tmp_path / "none.yaml")
+    with pytest.raises(AnatomicaError, match="a spec is a mapping"):
+        parse_spec("- 1\n- 2\n")
+
+
+def test_targets_are_checked() -> None:
+    with pytest.raises(ValidationError, match="rotation_deg turns axes_mm"):
+        Target(rotation_deg=(0, 0, 1))
+    assert yaml.safe_load(dump_spec(parse_spec(GOOD)))["constraints"][0]["target"] == {"volume_ml": 140.0}
