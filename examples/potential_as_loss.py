@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from anatomica.guidance.potentials import topological_potential
 from anatomica.measurement.homology import betti_numbers
-from anatomica.spec.spec import BettiPrior
+from anatomica.spec.quantities import BettiPrior
 
 N = 24
 RING = BettiPrior(b0=1, b1=1, b2=0)

@@ -289,7 +289,7 @@ def test_the_demo_says_the_command_that_makes_the_same(tmp_path, monkeypatch) ->
     assert first == second
     assert spec == spec_again
     assert placed[0].domains.t.equal(placed_again[0].domains.t)
-    assert placed[0].wanted.mass.equal(placed_again[0].wanted.mass)
+    assert placed[0].wanted.values["mass"].equal(placed_again[0].wanted.values["mass"])
 
 
 def test_ctrl_c_leaves_finished_samples_and_a_valid_report(model: str, tmp_path: Path) -> None:

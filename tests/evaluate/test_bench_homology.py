@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from anatomica import _kernel
 from anatomica.evaluate.bench.homology import INPUTS, make_input, run
-from anatomica.measurement.homology import _kernel
 
 
 def test_writes_table_and_json(tmp_path, capsys):

@@ -8,16 +8,12 @@ import torch
 
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.errors import AnatomicaError
-from anatomica.generation.draw import (
-    ANOTHER_SEED,
-    TRIES,
-    better,
-    certificate,
-    generate,
-    generate_each,
-    resolve_for,
-)
+from anatomica.generation.choose import ANOTHER_SEED, TRIES, better
+from anatomica.generation.draw import draw, generate
+from anatomica.generation.options import Options
+from anatomica.generation.resolve import resolve_for
 from anatomica.guidance.solver import Guidance
+from anatomica.measurement.certificate import certificate
 from anatomica.prior.population import union_moments
 from anatomica.prior.zoo import Model, load_model
 from anatomica.spec.yaml import parse_spec
@@ -50,7 +46,7 @@ def test_a_constraint_without_a_place_keeps_a_sample_from_being_met(model: Model
         "tolerance: {mass_percent: 100}",
         f"name: calcium, structure: [Ca], domain: {GRID}",
     )
-    (made,) = generate(model, wanted, seeds=[0], steps=1, reference=patient(model), until_met=3)
+    (made,) = generate(model, wanted, seeds=[0], reference=patient(model), options=Options(steps=1, tries=3))
     assert [(c.constraint, c.quantity, c.met) for c in made.checks] == [
         ("wall", "volume", True),
         ("calcium", "domains", False),
@@ -64,10 +60,10 @@ def test_a_constraint_without_a_place_keeps_a_sample_from_being_met(model: Model
 def test_a_spread_alone_is_a_target(model: Model, how: str) -> None:
     wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, {how}")
     resolved = resolve_for(model, wanted, patient(model))
-    (made,) = generate(model, wanted, seeds=[0], steps=1, resolved=resolved)
+    (made,) = draw(model, [0], [resolved], Options(steps=1))
     assert [c.quantity for c in made.checks] == ["spread"]
-    with pytest.raises(AnatomicaError, match="'wall' asks for a spread alone"):
-        generate(model, wanted, seeds=[0], steps=1, resolved=resolved, guidance=Guidance("gradient"))
+    with pytest.raises(AnatomicaError, match="'wall' asks only for spread"):
+        list(draw(model, [0], [resolved], Options(steps=1, guidance=Guidance("gradient"))))
 
 
 def test_betti_numbers_without_a_number_are_no_target(model: Model) -> None:
@@ -85,11 +81,11 @@ def test_constraints_compose(model: Model) -> None:
         "tolerance: {mass_percent: 5}",
     )
     free = [
-        certificate(s.label_map, wanted, resolve_for(model, wanted))
-        for s in generate(model, seeds=range(2), steps=4)
+        certificate(s.label_map, resolve_for(model, wanted), model.frame.anatomy)
+        for s in generate(model, seeds=range(2), options=Options(steps=4))
     ]
     assert not any(c.met for checks in free for c in checks)
-    made = generate(model, wanted, seeds=range(2), steps=4)
+    made = generate(model, wanted, seeds=range(2), options=Options(steps=4))
     assert [[c.met for c in s.checks] for s in made] == [[True] * 3] * 2
 
 
@@ -107,14 +103,14 @@ def test_volume_centroid_and_topology_are_met_together() -> None:
         f"name: atria, structure: [LA, RA], domain: {grid}, target: {{betti: {{b0: 2}}}}",
         anatomy="cardiac",
     )
-    samples = generate(model, wanted, seeds=range(4), batch=4, until_met=2)
+    samples = generate(model, wanted, seeds=range(4), options=Options(batch=4, tries=2))
     assert sum(s.met for s in samples) >= 3
 
 
 def test_another_candidate_is_drawn_until_the_number_is_reached(model: Model) -> None:
     wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
-    how = {"steps": 2, "guidance": Guidance(polish=0)}
-    once, thrice = (generate(model, wanted, seeds=[1, 2], until_met=k, **how) for k in (1, 3))
+    how = Options(steps=2, guidance=Guidance(polish=0))
+    once, thrice = (generate(model, wanted, seeds=[1, 2], options=replace(how, tries=k)) for k in (1, 3))
     assert [s.drawn for s in once] == [1, 1]
     assert [s.drawn for s in thrice] == [3, 3]
     for a, b in zip(once, thrice, strict=True):
@@ -133,8 +129,8 @@ def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
             raise KeyboardInterrupt
 
     got = []
-    how = {"steps": 2, "guidance": Guidance(polish=0)}
-    stream = generate_each(model, wanted, seeds=[1, 2, 3, 4], until_met=2, batch=2, callback=stop, **how)
+    how = Options(steps=2, guidance=Guidance(polish=0), tries=2, batch=2)
+    stream = draw(model, [1, 2, 3, 4], [resolve_for(model, wanted)] * 4, how, callback=stop)
     with pytest.raises(KeyboardInterrupt):
         got.extend((s.seed, s.drawn) for s in stream)
     assert got == [(1, 2), (2, 2), (3, 1), (4, 1)]
@@ -144,8 +140,8 @@ def test_a_sample_that_is_no_anatomy_is_drawn_again(model: Model) -> None:
     """No patient of this population has so little of anything: all candidates are tried."""
     assert model.population is not None
     strange = replace(model, population=model.population + torch.eye(10)[0])
-    (once,) = generate(strange, seeds=[1], steps=2, until_met=1)
-    (made,) = generate(strange, seeds=[1], steps=2)
+    (once,) = generate(strange, seeds=[1], options=Options(steps=2, tries=1))
+    (made,) = generate(strange, seeds=[1], options=Options(steps=2))
     assert once.unusual
     assert (once.drawn, made.drawn) == (1, TRIES)
     assert len(made.unusual) <= len(once.unusual)
@@ -155,7 +151,6 @@ def test_a_sample_that_is_no_anatomy_is_drawn_again(model: Model) -> None:
             f"name: a, structure: [Ve], domain: {GRID}, target: {{mass: 1}}, tolerance: {{mass_percent: 100}}"
         ),
         seeds=[1],
-        steps=2,
-        until_met=3,
+        options=Options(steps=2, tries=3),
     )
     assert guided.drawn == 1, "what meets its constraints is not drawn again"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from anatomica.generation.draw import resolve_for
 from anatomica.generation.feasibility import compare
+from anatomica.generation.resolve import resolve_for
 from anatomica.prior.population import population_moments, union_moments
 from anatomica.prior.zoo import Model, load_model
 from anatomica.spec.yaml import parse_spec

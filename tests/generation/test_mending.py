@@ -11,9 +11,12 @@ from hypothesis.extra.numpy import arrays
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.data.phantoms import phantom
-from anatomica.generation.draw import certificate, generate, mend_sample, resolve_for
+from anatomica.generation.draw import _finished, generate
+from anatomica.generation.options import Options
 from anatomica.generation.plausibility import strange_contacts
 from anatomica.generation.repair.mending import close_gaps, mend
+from anatomica.generation.resolve import resolve_for
+from anatomica.measurement.certificate import certificate
 from anatomica.measurement.pieces import CRUMB, detached_voxels, find_pieces
 from anatomica.prior.neighbours import Neighbours, neighbours_of
 from anatomica.prior.zoo import load_model
@@ -254,9 +257,9 @@ def test_a_met_target_is_not_mended_away(tmp_path, count: int, mended: int) -> N
     array = slabs()
     array[3, 5, 5] = 3
     label_map = LabelMap(array, cube_affine(model.edge_mm, N), model.table)
-    checks = certificate(label_map, spec, resolved)
+    checks = certificate(label_map, resolved, model.frame.anatomy)
     assert [c.met for c in checks] == [count == 2]
-    out, new, changed = mend_sample(model, label_map, checks, spec, resolved)
+    out, new, changed = _finished(model, label_map, resolved, Options())
     assert [c.met for c in new] == [True]
     assert changed == mended
     np.testing.assert_array_equal(out.array, slabs() if mended else array)
@@ -266,7 +269,7 @@ def test_generate_says_what_it_mended(tmp_path) -> None:
     """Beside neighbours that never touch, all that touches becomes one tissue."""
     apart = Neighbours(np.zeros((4, 4)), np.zeros(4, bool), np.zeros(4), joined=False)
     model = replace(load_model(save_tiny_model(tmp_path)), neighbours=apart)
-    (raw,) = generate(model, seeds=[3], steps=2, until_met=1, mending=False)
-    (made,) = generate(model, seeds=[3], steps=2, until_met=1)
+    (raw,) = generate(model, seeds=[3], options=Options(steps=2, tries=1, repair=False))
+    (made,) = generate(model, seeds=[3], options=Options(steps=2, tries=1))
     assert raw.mended == 0
     assert made.mended == (made.label_map.array != raw.label_map.array).sum() > 0

@@ -8,22 +8,25 @@ import torch
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.frame import Frame
-from anatomica.guidance.gauss_newton import Settings, gauss_newton, jacobian, newton_step, probes
+from anatomica.guidance.field_jacobian import jacobian
+from anatomica.guidance.gauss_newton import Settings, gauss_newton, newton_step, probes
 from anatomica.guidance.guided import corrected, guided
 from anatomica.guidance.polish import certified_probes, certified_voxels
 from anatomica.guidance.potentials import composite_potential, geometric_potential, topological_potential
+from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import EMPTY, EMPTY_TEMPERATURE, FILLING_TOLERANCE, Probe
 from anatomica.guidance.solver import Guidance
 from anatomica.guidance.substructures import parser
 from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.parse import membership
-from anatomica.measurement.placing import QUANTITIES, Resolved, Wanted, resolve
+from anatomica.measurement.placing import Resolved, Wanted, resolve
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model
-from anatomica.spec.spec import BettiPrior, Weights
+from anatomica.spec.quantities import BettiPrior
+from anatomica.spec.spec import Weights
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import TINY
 
@@ -65,6 +68,12 @@ def spec(
     )
 
 
+def domains() -> Domains:
+    """The whole cube."""
+    one = torch.ones(1, 3)
+    return Domains(torch.eye(3)[None], one, one / 2, (4, 4, 4), torch.ones(1, dtype=torch.bool), ("",))
+
+
 def resolved(model: Model, wanted) -> tuple:
     return resolve(wanted, Frame.model(anatomy("coronary"), model.n))
 
@@ -76,22 +85,23 @@ def test_the_update_equation_on_a_linear_denoiser() -> None:
     D_w = guided(lambda z, sigma: z / 2, potential)
     expected = z / 2 - sigma.view(-1, 1, 1, 1, 1) ** 2 * z / 4
     torch.testing.assert_close(D_w(z, sigma), expected)
-    clean = guided(lambda z, sigma: z / 2, potential, gradient="clean")
-    torch.testing.assert_close(clean(z, sigma), z / 2 - sigma.view(-1, 1, 1, 1, 1) ** 2 * z / 2)
 
 
 def test_geometric_potential_is_the_weighted_mean_square() -> None:
     m = Moments(torch.tensor([[0.2]]), torch.tensor([[[0.5, 0.5, 0.5]]]), torch.eye(3)[None, None] / 3)
     shape = torch.eye(3)[None] / 3
     shape[0, 0, 0] += 0.3
-    wanted = Wanted(torch.tensor([0.1]), torch.tensor([[0.5, 0.5, 0.8]]), shape, None, None)
+    wanted = Wanted(
+        {"mass": torch.tensor([0.1]), "centroid": torch.tensor([[0.5, 0.5, 0.8]]), "shape": shape}
+    )
+    box = domains()
     weights = Weights(mass=2.0, centroid=3.0, covariance=5.0)
     expected = 2 * 0.1**2 + 3 * 0.3**2 / 3 + 5 * 0.3**2 / 9
-    assert geometric_potential(m, wanted, weights, 0.01).item() == pytest.approx(expected, rel=1e-4)
+    assert geometric_potential(m, box, wanted, weights, 0.01).item() == pytest.approx(expected, rel=1e-4)
     # Adaptive mass weighting: too little mass, and only the mass counts.
-    assert geometric_potential(m, wanted, weights, 0.5).item() == pytest.approx(2 * 0.1**2, rel=1e-4)
-    free = Wanted(None, None, None, None, None)
-    assert geometric_potential(m, free, weights, 0.01).item() == 0
+    assert geometric_potential(m, box, wanted, weights, 0.5).item() == pytest.approx(2 * 0.1**2, rel=1e-4)
+    free = Wanted({})
+    assert geometric_potential(m, box, free, weights, 0.01).item() == 0
 
 
 def test_topological_potential_keeps_the_strongest_and_suppresses_the_rest() -> None:
@@ -133,10 +143,10 @@ EVERYTHING = "{mass: 5.0, centroid: [0.5, 0.4, 0.5], shape: [0.4, 0.3, 0.3, 0, 0
 
 def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
     (r,) = resolved(model, spec(EVERYTHING))
-    z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    probe, filling = probes(model, r, frame, features, Settings())
-    J = jacobian(model, z, features, probe, r)[0]
+    z = latent(1)
+    now = Prediction.of(model, z)
+    probe, filling = probes(now, r, Settings())
+    J = jacobian(now, probe, r)[0]
 
     def mass(z: torch.Tensor) -> torch.Tensor:
         (S,) = parser(model, [r], union="sum")(z)
@@ -156,7 +166,7 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
         S = membership(logits, r.selection, "sum", EMPTY_TEMPERATURE)
         return S.mean() / FILLING_TOLERANCE
 
-    (row,) = jacobian(model, z, features, filling, r)[0]
+    (row,) = jacobian(now, filling, r)[0]
     exact = torch.autograd.functional.jacobian(filled, z).flatten()
     assert (row - exact).norm() < 1e-3 * exact.norm()
 
@@ -177,23 +187,19 @@ def test_overlapping_domains_share_a_jacobian_and_no_slopes(model: Model) -> Non
             torch.cat([a.valid, b.valid]),
             a.reasons + b.reasons,
         ),
-        wanted=Wanted(
-            *(torch.cat([getattr(v, name), getattr(w, name)]) for name in QUANTITIES),
-            None,
-        ),
+        wanted=Wanted({key: torch.cat([v.values[key], w.values[key]]) for key in v.values}),
     )
-    z, frame = latent(1), Frame.model(anatomy("coronary"), model.n)
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    now = Prediction.of(model, latent(1))
 
     def soft(r: Resolved) -> Probe:
-        return probes(model, r, frame, features, Settings())[0]
+        return probes(now, r, Settings())[0]
 
     def hard(r: Resolved) -> Probe:
-        return certified_probes(model, r, certified_voxels(model, r, model.n), frame, features, Settings())[0]
+        return certified_probes(now, r, certified_voxels(model, r, model.n), Settings())[0]
 
     for probe in (soft, hard):
-        J = jacobian(model, z, features, probe(both), both)
-        rows = torch.cat([jacobian(model, z, features, probe(r), r) for r in alone], dim=1)
+        J = jacobian(now, probe(both), both)
+        rows = torch.cat([jacobian(now, probe(r), r) for r in alone], dim=1)
         assert J[0].any(dim=1).sum() == 22
         assert torch.allclose(J, rows, rtol=1e-4, atol=1e-5 * float(rows.abs().max()))
 
@@ -202,7 +208,7 @@ def test_an_empty_domain_is_filled_around_its_centroid(model: Model) -> None:
     """A box without the tissue has no slope; the probe of its points brings the tissue there."""
     box = "{family: box, grid: [6, 6, 6], centre_mm: [0, 0, 0], size_mm: [3, 3, 3]}"
     (r,) = resolved(model, spec("{mass: 0.004, centroid: [0.5, 0.5, 0.5]}", domain=box))
-    frame, z = Frame.model(anatomy("coronary"), model.n), latent(1)
+    z = latent(1)
 
     def mass(z: torch.Tensor) -> float:
         (S,) = parser(model, [r], union="sum")(z)
@@ -217,14 +223,14 @@ def test_an_empty_domain_is_filled_around_its_centroid(model: Model) -> None:
         z = z - 0.5 * slope / slope.norm().clamp_min(1e-6)
     assert mass(z) < EMPTY * 0.004
     for _ in range(60):
-        z = z + newton_step(model, [r], frame, z, CLEAN, Settings(radius=0.1))
+        z = z + newton_step(model, [r], z, CLEAN, Settings(radius=0.1))
     assert mass(z) == pytest.approx(0.004, rel=0.1)
 
 
 @pytest.mark.parametrize("with_centroid", [False, True])
 def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> None:
     """A fifth more mass than the latent has, and its centroid moved by a per cent of the cube."""
-    frame, z = Frame.model(anatomy("coronary"), model.n), latent(1)
+    z = latent(1)
     (free,) = resolved(model, spec("{mass: 1.0}"))
     (S,) = parser(model, [free], union="sum")(z)
     start = measure_moments(S, free.domains)
@@ -234,14 +240,12 @@ def test_newton_steps_reach_a_near_target(model: Model, with_centroid: bool) -> 
     settings = Settings(radius=0.2)
 
     def worst(z: torch.Tensor) -> float:
-        features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        return max(
-            p.rho.abs().max().item() for p in probes(model, constraints[0], frame, features, Settings())
-        )
+        now = Prediction.of(model, z)
+        return max(p.rho.abs().max().item() for p in probes(now, constraints[0], Settings()))
 
     before = worst(z)
     for _ in range(40):
-        z = z + newton_step(model, constraints, frame, z, CLEAN, settings)
+        z = z + newton_step(model, constraints, z, CLEAN, settings)
     assert before > 5
     assert worst(z) < 1
 
@@ -272,14 +276,14 @@ def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
 def test_steps_in_noise_lead_beyond_their_end(model: Model) -> None:
     """1 + lead sigma / (1 + sigma) times as far, each sample by its own noise, and no further than reach."""
     constraints = resolved(model, spec("{mass: 0.3}"))
-    frame, z = Frame.model(anatomy("coronary"), model.n), latent()
+    z = latent()
     sigma = torch.tensor([0.0, 3.0])
     free = Settings(radius=1e9, reach=1e9, lead=4.0)
-    plain = newton_step(model, constraints, frame, z, torch.zeros(2), free)
-    further = newton_step(model, constraints, frame, z, sigma, free)
+    plain = newton_step(model, constraints, z, torch.zeros(2), free)
+    further = newton_step(model, constraints, z, sigma, free)
     assert torch.allclose(further[0], plain[0])
     assert torch.allclose(further[1], 4 * plain[1], rtol=1e-5)
-    short = newton_step(model, constraints, frame, z, sigma, replace(free, radius=0.01, reach=0.02))
+    short = newton_step(model, constraints, z, sigma, replace(free, radius=0.01, reach=0.02))
     rms = short.square().mean(dim=(1, 2, 3, 4)).sqrt()
     assert rms.tolist() == pytest.approx([0.01, 0.06], rel=1e-3)
 
@@ -311,7 +315,6 @@ def test_moments_have_a_lead_and_counts_have_none(model: Model, target: str, lon
 
 def test_a_step_is_no_longer_than_the_radius(model: Model) -> None:
     constraints = resolved(model, spec("{mass: 0.9}"))
-    frame = Frame.model(anatomy("coronary"), model.n)
-    step = newton_step(model, constraints, frame, latent(), torch.zeros(2), Settings(radius=0.01))
+    step = newton_step(model, constraints, latent(), torch.zeros(2), Settings(radius=0.01))
     rms = step.flatten(1).square().mean(1).sqrt()
     assert all(math.isclose(x, 0.01, rel_tol=1e-3) or x < 0.01 for x in rms.tolist())

@@ -3,19 +3,17 @@
 import pytest
 import torch
 
-from anatomica.anatomy.catalogue import anatomy
-from anatomica.anatomy.frame import Frame
 from anatomica.generation.draw import decode
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.polish import certified_probes, certified_voxels, polish
+from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import Probe, certified_topological_probe
-from anatomica.measurement.certificate import certify
+from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import betti_numbers
-from anatomica.measurement.measure import measure_cube
 from anatomica.measurement.parse import membership
 from anatomica.measurement.placing import resolve
 from anatomica.prior.zoo import Model, load_model
-from anatomica.spec.spec import BettiPrior
+from anatomica.spec.quantities import BettiPrior
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
 
@@ -28,40 +26,39 @@ def model(tmp_path_factory) -> Model:
 
 
 def case(model: Model, domain: str, share: float = 1.1):
-    """Latents, a spec that asks for `share` times what the first one has of a tissue, and its constraints."""
+    """Latents, and constraints that ask for `share` times what the first one has of a tissue."""
     z = torch.randn(3, 3, 4, 4, 4, generator=torch.Generator().manual_seed(5))
     text = (
         "name: x\nanatomy: coronary\nconstraints:\n- name: one tissue\n  structure: [%s]\n  match: []\n"
         f"  domain: {domain}\n  mass_threshold: 1.0e-9\n"
         "  target: {volume_ml: %f, centroid_mm: [0, 0, 0]}\n"
     )
-    frame = Frame.model(anatomy("coronary"), model.n)
     first = decode(model, z[:1], model.n)[0]
     tissue = max(model.table.tissues, key=first.volume_ml)
     spec = parse_spec(text % (tissue, share * first.volume_ml(tissue)))
-    return z, spec, resolve(spec, frame), frame
+    return z, resolve(spec, model.frame)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_residuals_are_the_certificates(model: Model, domain: str) -> None:
-    z, spec, (r,), frame = case(model, domain)
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
+    z, (r,) = case(model, domain)
+    now = Prediction.of(model, z)
     voxels = certified_voxels(model, r, model.n)
     for sample, label_map in enumerate(decode(model, z, model.n)):
-        (probe,) = certified_probes(model, r, voxels, frame, features[sample : sample + 1], Settings())
-        volume, centroid = certify(measure_cube(label_map, spec, (r,)), (r,))
+        (probe,) = certified_probes(now.sample(sample), r, voxels, Settings())
+        volume, centroid = certificate(label_map, (r,), model.frame.anatomy)
         rho = probe.rho[0]
         assert rho[0].abs().item() == pytest.approx(volume.in_tolerances, rel=1e-3, abs=1e-3)
         assert rho[1:4].norm().item() == pytest.approx(centroid.in_tolerances, rel=1e-3, abs=1e-3)
 
 
 def test_no_sample_gets_worse_and_a_near_target_gets_closer(model: Model) -> None:
-    z, _, resolved, frame = case(model, DOMAINS[0])
+    z, resolved = case(model, DOMAINS[0])
 
     def error(z):
-        features = model.autoencoder.field.prepare(model.scaler.restore(z))
+        now = Prediction.of(model, z)
         voxels = certified_voxels(model, resolved[0], model.n)
-        own = (certified_probes(model, resolved[0], voxels, frame, one[None], Settings()) for one in features)
+        own = (certified_probes(now.sample(i), resolved[0], voxels, Settings()) for i in range(len(z)))
         return torch.stack([probe.rho.square().sum() for (probe,) in own])
 
     polished = polish(model, resolved, z, model.n, Settings(), steps=12)
@@ -115,15 +112,13 @@ def test_hardly_a_voxel_has_to_rise_and_to_sink(seed: int, monkeypatch: pytest.M
 def test_a_speck_between_decoded_points_is_seen(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "name: x\nanatomy: coronary\nconstraints:\n- name: one piece\n  structure: [Ca]\n  match: []\n"
     text += f"  domain: {DOMAINS[0]}\n  target: {{betti: {{b0: 1}}}}\n"
-    frame = Frame.model(anatomy("coronary"), model.n)
-    (r,) = resolve(parse_spec(text), frame)
+    (r,) = resolve(parse_spec(text), model.frame)
     exact = torch.full((1, 16, 16, 16), 0.1)
     exact[:, 2:5, 2:5, 2:5] = 0.9
     coarse = exact.clone()
     exact[:, 11, 11, 11] = 0.7
-    margins = lambda model, features, X, r, settings: coarse if settings.skip else exact  # noqa: E731
-    monkeypatch.setattr("anatomica.guidance.polish.margins", margins)
-    features = model.autoencoder.field.prepare(torch.zeros(1, 3, 4, 4, 4))
+    monkeypatch.setattr(Prediction, "margin", lambda self, X, r, skip: coarse if skip else exact)
     voxels = certified_voxels(model, r, model.n)
-    (probe,) = certified_probes(model, r, voxels, frame, features, Settings())
+    now = Prediction.of(model, torch.zeros(1, 3, 4, 4, 4))
+    (probe,) = certified_probes(now, r, voxels, Settings())
     assert probe.rho[0].abs().max() > 1

@@ -10,7 +10,7 @@ from anatomica.measurement.certificate import (
     Check,
     all_met,
     badness,
-    certify,
+    certificate,
     not_placed,
     sentences_not_placed,
     worth_another,
@@ -35,7 +35,7 @@ def checks_of(cube: LabelMap, target: str, domain: str = f"{{family: global, gri
         f"  domain: {domain}\n  target: {target}\n"
     )
     resolved = resolve(spec, Frame.of(cube, anatomy("cardiac")))
-    return certify(measure_cube(cube, spec, resolved), resolved)
+    return certificate(cube, resolved, anatomy("cardiac"))
 
 
 def by_quantity(checks) -> dict[str, Check]:

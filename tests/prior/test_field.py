@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from anatomica.prior.field import Field, decode_field, decode_labels, decode_on_demand, slice_trilinear
+from anatomica.prior.field import Field, decode_labels, decode_on_demand, slice_trilinear
 from anatomica.prior.presets import FieldConfig
 
 
@@ -44,9 +44,9 @@ def test_decoding_a_grid_equals_decoding_its_points_in_any_chunking():
     model, z = field(), latent()
     for n in (8, 12, 7):
         points = model(z, centres(n).expand(2, -1, -1)).view(2, n, n, n, 5).permute(0, 4, 1, 2, 3)
-        torch.testing.assert_close(decode_field(model, z, n), points, atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(decode_field(model, z, n, budget_mb=0.01), points, atol=1e-4, rtol=1e-4)
-        assert (decode_labels(model, z, n) == points.argmax(1)).float().mean() > 0.999
+        for budget_mb in (256.0, 0.01):
+            labels = decode_labels(model, z, n, budget_mb)
+            assert (labels == points.argmax(1)).float().mean() > 0.999
 
 
 def test_parts_with_one_matrix_are_the_paper_s_field_between_nearest_cells():

@@ -5,7 +5,8 @@ import yaml
 from pydantic import ValidationError
 
 from anatomica.errors import AnatomicaError
-from anatomica.spec.spec import Spec, Target
+from anatomica.spec.quantities import Target
+from anatomica.spec.spec import Spec
 from anatomica.spec.tasks import TASKS, task
 from anatomica.spec.yaml import dump_spec, load_spec, parse_spec
 

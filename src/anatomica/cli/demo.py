@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 TASK = "right-ventricle"
+TRIES, BATCH = 2, 4
 PATIENT = 100_000
 """The seed of the phantom whose right ventricle is asked for; the shipped weights have not seen it."""
 
@@ -33,8 +34,9 @@ def demo(
     from anatomica.cli.measure import measurement_table
     from anatomica.cli.sampling import run
     from anatomica.data.phantoms import phantom
-    from anatomica.generation.draw import resolve_for
+    from anatomica.generation.options import Options
     from anatomica.generation.recipe import Arguments
+    from anatomica.generation.resolve import resolve_for
     from anatomica.measurement.measure import measure
     from anatomica.prior.zoo import load_model
     from anatomica.report.wires import measurement_picture
@@ -49,12 +51,12 @@ def demo(
         measured = measure(patient, spec, model.n)
         measurement_picture(measured, out / "patient.png")
     console.print(measurement_table(measured))
-    arguments = Arguments(like_phantom=PATIENT, samples=samples, until_met=2, batch=4)
+    arguments = Arguments(like_phantom=PATIENT, samples=samples, options=Options(tries=TRIES, batch=BATCH))
     run(console, out, arguments, model, spec, resolve_for(model, spec, patient))
     console.print(
         f"Label maps (open them in 3D Slicer) and pictures are in {out}/; the same again, as a command:\n"
         f"anatomica generate --task {TASK} --like-phantom {PATIENT} --samples {samples} "
-        f"--until-met {arguments.until_met} --batch {arguments.batch} --out out/rv",
+        f"--until-met {TRIES} --batch {BATCH} --out out/rv",
         highlight=False,
         soft_wrap=True,
     )

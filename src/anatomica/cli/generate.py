@@ -114,11 +114,13 @@ def generate(
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Samples computed together.", rich_help_panel=HOW)] = 8,
-    mending: Annotated[
+    repair: Annotated[
         bool,
         typer.Option(
+            "--repair/--no-repair",
+            "--mending/--no-mending",
             help="Give pieces of a tissue in places where no training patient has it to what they touch; "
-            "--no-mending writes label maps as decoded.",
+            "--no-repair writes label maps as decoded.",
             rich_help_panel=HOW,
         ),
     ] = True,
@@ -163,24 +165,27 @@ def generate(
         arguments, prior, wanted, resolved = from_recipe(console, recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
-        from anatomica.generation.draw import resolve_for
         from anatomica.generation.recipe import check_arguments
+        from anatomica.generation.resolve import resolve_for
         from anatomica.prior.zoo import load_model
 
+        paper_v = decoder == "conv" and solver == "gradient"
         arguments = check_arguments(
             like=None if like is None else str(like),
             like_phantom=like_phantom,
             labels=labels,
             samples=samples,
             seed=seed,
-            until_met=until_met,
-            solver=solver,
-            decoder=decoder,
-            steps=steps,
-            method=method,
-            resolution=resolution,
-            batch=batch,
-            mending=mending,
+            options={
+                "guidance": {"solver": solver, "variant": "V" if paper_v else "L"},
+                "tries": until_met,
+                "decoder": decoder,
+                "steps": steps,
+                "method": method,
+                "resolution": resolution,
+                "batch": batch,
+                "repair": repair,
+            },
         )
         wanted = pick_spec(task, spec, anatomy)
         kind = anatomy or (wanted.anatomy if wanted is not None else None)

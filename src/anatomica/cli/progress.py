@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anatomica.generation.draw import Callback, Progress
+    from anatomica.generation.sample import Callback, Progress
     from anatomica.guidance.trace import Error
 
 
 @contextmanager
 def sampling_bar(console: Console, samples: int, steps: int, batch: int) -> Iterator[Callback]:
-    """A callback for `generate_each` that draws a bar of as many steps as samples take.
+    """A callback for `draw` that draws a bar of as many steps as samples take.
 
     Candidates drawn again take more, samples that do not begin in noise fewer than `steps`.
     """

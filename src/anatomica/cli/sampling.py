@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from anatomica.generation.draw import Sample
     from anatomica.generation.feasibility import Comparison
     from anatomica.generation.recipe import Arguments
+    from anatomica.generation.sample import Sample
     from anatomica.measurement.placing import Resolved
     from anatomica.prior.zoo import Model
     from anatomica.spec.spec import Spec
@@ -32,44 +33,27 @@ def run(
     from anatomica.anatomy.nifti import save
     from anatomica.cli.checks import writable_folder
     from anatomica.cli.progress import sampling_bar
-    from anatomica.generation.draw import generate_each
+    from anatomica.generation.draw import draw
     from anatomica.generation.feasibility import compare
     from anatomica.generation.recipe import make_recipe
-    from anatomica.guidance.solver import Guidance
     from anatomica.report.report import population_table, report_table, volume_table, write_report
 
     writable_folder(out)
     comparisons = compare(prior, resolved)
     if any(c.outside for c in comparisons):
         console.print(population_table(comparisons))
-    conv = arguments.decoder == "conv" and arguments.solver == "gradient"
-    guidance = Guidance(solver=arguments.solver, variant="V" if conv else "L")
+    options = replace(arguments.options, trace=True)
     seeds = range(arguments.seed, arguments.seed + arguments.samples)
-    steps = arguments.steps or prior.sampling.steps
+    steps = options.sampling(prior).steps
     made: list[Sample] = []
     began = time.perf_counter()
 
     def keep(sample: Sample) -> None:
         save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
 
-    with sampling_bar(console, len(seeds), steps, arguments.batch) as callback:
-        stream = generate_each(
-            prior,
-            spec,
-            seeds=seeds,
-            resolved=resolved,
-            guidance=guidance,
-            until_met=arguments.until_met,
-            steps=steps,
-            method=arguments.method,
-            decoder=arguments.decoder,
-            resolution=arguments.resolution,
-            batch=arguments.batch,
-            mending=arguments.mending,
-            curves=True,
-            callback=callback,
-        )
-        stopped = keep_each(stream, keep, made, arguments.batch)
+    with sampling_bar(console, len(seeds), steps, options.batch) as callback:
+        stream = draw(prior, seeds, [tuple(resolved)] * len(seeds), options, callback=callback)
+        stopped = keep_each(stream, keep, made, options.batch)
     if stopped:
         console.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
         if not made:
@@ -146,7 +130,7 @@ def remarks(
     if mended := [s.mended for s in made if s.mended]:
         lines.append(
             f"mended {sum(mended)} misplaced voxels in {len(mended)} of {len(made)} samples "
-            "(--no-mending leaves them)"
+            "(--no-repair leaves them)"
         )
     lines += [f"{c.constraint}: not compared with the population; {c.note}" for c in comparisons if c.note]
     compared = [c for c in comparisons if not c.note]

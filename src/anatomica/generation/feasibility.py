@@ -18,10 +18,11 @@ from torch import Tensor
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.frame import Frame
-from anatomica.measurement.moments import Moments, normalise
-from anatomica.measurement.placing import QUANTITIES, Resolved
+from anatomica.measurement.moments import Moments
+from anatomica.measurement.placing import Resolved
 from anatomica.prior.population import union_moments
 from anatomica.prior.zoo import Model
+from anatomica.spec.quantities import Quantity
 from anatomica.spec.spec import CartesianDomain, GlobalDomain
 
 FEWEST_PATIENTS = 20
@@ -62,8 +63,9 @@ def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...
     return tuple(_compare(r, model.population, frame) for r in geometric)
 
 
-def _asked(r: Resolved) -> list[str]:
-    return [name for name in QUANTITIES if getattr(r.wanted, name) is not None]
+def _asked(r: Resolved) -> list[Quantity]:
+    """The quantities that are asked for and that the population has."""
+    return [q for q, _ in r.wanted.rows if q.whole]
 
 
 def _whole(r: Resolved) -> bool:
@@ -85,14 +87,8 @@ def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Fra
     if patients < FEWEST_PATIENTS:
         return Comparison(name, patients, note=f"only {patients} training patients have this structure")
     seen = Moments(mass, centroid, covariance)
-    measured = {
-        "mass": mass,
-        "centroid": centroid,
-        "shape": normalise(covariance),
-        "spread": seen.size.sqrt(),
-    }
-    rows = _features({name: measured[name] for name in asked})
-    target = _features({name: getattr(r.wanted, name)[:1] for name in asked})[0]
+    rows = _columns([(q, q.measured(seen, r.domains)) for q in asked])
+    target = _columns([(q, r.wanted.values[q.key][:1]) for q in asked])[0]
     mean = rows.mean(axis=0)
     # A population as sharp as a measurement is blurred by the tolerance: within it, two targets are the same.
     Sigma = np.cov(rows.T).reshape(len(mean), -1) + np.diag(_tolerances(r, frame) ** 2)
@@ -117,49 +113,33 @@ def _compare(r: Resolved, population: Float[Tensor, "m C 10"] | None, frame: Fra
     )
 
 
-def _features(measured: dict[str, Tensor]) -> Float[ndarray, "rows f"]:
-    """Plain columns: centroid, five of the shape's numbers (its trace is 1), log mass, log spread."""
-    i, j = [0, 1, 0, 0, 1], [0, 1, 1, 2, 2]
-    columns = {
-        "mass": lambda x: x.clamp_min(1e-9).log()[:, None],
-        "centroid": lambda x: x,
-        "shape": lambda x: x[:, i, j],
-        "spread": lambda x: x.clamp_min(1e-9).log()[:, None],
-    }
-    return torch.cat([columns[name](x.double()) for name, x in measured.items()], dim=1).numpy()
+def _columns(measured: Sequence[tuple[Quantity, Tensor]]) -> Float[ndarray, "rows f"]:
+    """Plain columns of several quantities, side by side."""
+    return torch.cat([q.to_columns(x.double()) for q, x in measured], dim=1).numpy()
 
 
 def _tolerances(r: Resolved, frame: Frame) -> Float[ndarray, " f"]:
-    allowed = r.constraint.tolerance
-    each = {
-        "mass": [allowed.mass_percent / 100],
-        "centroid": [allowed.centroid_mm / frame.edge_mm] * 3,
-        "shape": [allowed.shape] * 5,
-        "spread": [allowed.spread_percent / 100],
-    }
-    return np.array([x for name in _asked(r) for x in each[name]])
+    """One tolerance of each column."""
+    each = []
+    for q in _asked(r):
+        width = q.to_columns(r.wanted.values[q.key][:1]).shape[1]
+        each += [q.scale(r.constraint.tolerance.of(q), frame.edge_mm)] * width
+    return np.array(each)
 
 
 def _mahalanobis(off: Float[ndarray, "rows f"], Sigma: Float[ndarray, "f f"]) -> Float[ndarray, " rows"]:
     return np.sqrt((off * np.linalg.solve(Sigma, off.T).T).sum(axis=1))
 
 
-def _for_people(row: Float[ndarray, " f"], asked: Sequence[str], frame: Frame) -> dict[str, Any]:
-    """Back from columns to mL, mm and a shape (xx, yy, zz, xy, xz, yz), as a spec's target has them."""
+def _for_people(row: Float[ndarray, " f"], asked: Sequence[Quantity], frame: Frame) -> dict[str, Any]:
+    """Back from columns to mL, mm and a shape (xx, yy, zz, xy, xz, yz), by the names of a spec's target."""
     out: dict[str, Any] = {}
-    rest = list(row)
-    for name in asked:
-        if name == "mass":
-            out["volume_ml"] = _short(frame.to_ml(float(np.exp(rest.pop(0)))))
-        elif name == "centroid":
-            out["centroid_mm"] = [_short(x) for x in frame.to_mm(np.array(rest[:3]))]
-            rest = rest[3:]
-        elif name == "spread":
-            out["spread_mm"] = _short(frame.edge_mm * float(np.exp(rest.pop(0))))
-        else:
-            xx, yy, xy, xz, yz = rest[:5]
-            out["shape"] = [_short(x) for x in (xx, yy, 1 - xx - yy, xy, xz, yz)]
-            rest = rest[5:]
+    rest = torch.from_numpy(np.asarray(row))
+    for q in asked:
+        width = q.to_columns(torch.full((1, *q.shape), 0.5, dtype=torch.float64)).shape[1]
+        value = q.for_people(q.from_columns(rest[:width]), frame)
+        out[next(iter(q.asked))] = [_short(x) for x in value] if isinstance(value, list) else _short(value)
+        rest = rest[width:]
     return out
 
 

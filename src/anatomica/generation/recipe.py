@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,18 +18,14 @@ from torch import Tensor
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.errors import AnatomicaError
-from anatomica.generation.draw import Decoder
-from anatomica.guidance.solver import Solver
+from anatomica.generation.options import OPTIONS, Options, Positive
 from anatomica.measurement.domains.domain import Domains
-from anatomica.measurement.placing import QUANTITIES, Resolved, Wanted, asked_betti, selection
+from anatomica.measurement.placing import Resolved, Wanted, asked_betti, selection
 from anatomica.prior.sampler import SamplingConfig, sampling_from_dict, sampling_to_dict
 from anatomica.prior.zoo import Model
+from anatomica.spec.quantities import QUANTITIES
 from anatomica.spec.spec import Constraint, Spec
 from anatomica.version import __version__
-
-Positive = Annotated[int, Field(ge=1)]
-ROWS = {"mass": (), "centroid": (3,), "shape": (3, 3), "spread": ()}
-"""The size of one domain's target."""
 
 
 class Arguments(BaseModel):
@@ -42,20 +38,13 @@ class Arguments(BaseModel):
     labels: str | None = None
     samples: Positive = 8
     seed: Annotated[int, Field(ge=0)] = 0
-    until_met: Positive | None = None
-    solver: Solver = "gauss-newton"
-    decoder: Decoder = "field"
-    steps: Positive | None = None
-    method: Literal["euler", "multistep", "stochastic"] | None = None
-    resolution: Annotated[int, Field(ge=8, le=512)] | None = None
-    batch: Positive = 8
-    mending: bool = True
+    options: Options = Options()
 
 
-def check_arguments(**given: Any) -> Arguments:
+def check_arguments(options: dict[str, Any], **given: Any) -> Arguments:
     """The arguments of a run; a value that is not allowed is an error in one sentence."""
     try:
-        return Arguments(**given)
+        return Arguments(**given, options=OPTIONS.validate_python(options))
     except ValidationError as error:
         raise AnatomicaError(_sentence(error)) from None
 
@@ -89,7 +78,7 @@ def make_recipe(
         },
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
         "resolved": [_to_dict(r) for r in resolved],
-        "arguments": arguments.model_dump(),
+        "arguments": arguments.model_dump(mode="json"),
     }
 
 
@@ -132,16 +121,20 @@ def _versions() -> dict[str, str]:
 def _arguments(data: dict[str, Any]) -> Arguments:
     """The arguments of a recipe, none left to a default that another version may have had."""
     given = data["arguments"]
-    missing = [name for name in Arguments.model_fields if name not in given]
-    if missing:
-        raise ValueError(f"the argument {missing[0]!r} is missing")
-    return Arguments.model_validate(given)
+    for names, there in (
+        (Arguments.model_fields, given),
+        ((f.name for f in fields(Options)), given.get("options", {})),
+    ):
+        missing = [name for name in names if name not in there]
+        if missing:
+            raise ValueError(f"the argument {missing[0]!r} is missing")
+    return Arguments.model_validate_json(json.dumps(given))
 
 
 def _sentence(error: ValidationError) -> str:
     """The first problem: which value, what is wrong with it, what is allowed."""
     problem = error.errors()[0]
-    name, value = ".".join(map(str, problem["loc"])), problem["input"]
+    name, value = str(problem["loc"][-1]), problem["input"]
     if problem["type"] == "literal_error":
         allowed = problem.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
         return f"unknown {name} {value!r}; allowed: {allowed}"
@@ -152,14 +145,13 @@ def _sentence(error: ValidationError) -> str:
 def _to_dict(r: Resolved) -> dict[str, Any]:
     d, w = r.domains, r.wanted
     placed = {"R": d.R, "s": d.s, "t": d.t, "valid": d.valid}
-    wanted = {key: getattr(w, key) for key in QUANTITIES}
     return {
         "constraint": r.constraint.name,
         "selection": list(r.selection),
         "grid": list(d.grid),
         "reasons": list(d.reasons),
         **{key: value.tolist() for key, value in placed.items()},
-        "wanted": {key: value.tolist() for key, value in wanted.items() if value is not None},
+        "wanted": {q.key: value.tolist() for q, value in w.rows},
     }
 
 
@@ -176,8 +168,7 @@ def _from_dict(constraint: Constraint, channels: tuple[int, ...], row: dict[str,
             raise ValueError(f"{name!r} has numbers that do not fit {count} domains")
         return x
 
-    given = row["wanted"]
-    wanted = {key: double(given[key], *ROWS[key]) if key in given else None for key in QUANTITIES}
+    wanted = {q.key: double(row["wanted"][q.key], *q.shape) for q in QUANTITIES if q.key in row["wanted"]}
     domains = Domains(
         double(row["R"], 3, 3),
         double(row["s"], 3),
@@ -186,4 +177,4 @@ def _from_dict(constraint: Constraint, channels: tuple[int, ...], row: dict[str,
         torch.tensor(row["valid"], dtype=torch.bool),
         tuple(row["reasons"]),
     )
-    return Resolved(constraint, channels, domains, Wanted(**wanted, betti=asked_betti(constraint.target)))
+    return Resolved(constraint, channels, domains, Wanted(wanted, asked_betti(constraint.target)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -11,25 +10,17 @@ from torch import Tensor
 
 from anatomica.prior.sampler import Denoiser
 
-Gradient = Literal["denoiser", "clean"]
 
+def guided(denoiser: Denoiser, potential: Callable[[Tensor], Tensor]) -> Denoiser:
+    """D_w(z; sigma) = D(z; sigma) - sigma^2 grad L, L = potential(D(z; sigma)) with one value per sample.
 
-def guided(
-    denoiser: Denoiser, potential: Callable[[Tensor], Tensor], gradient: Gradient = "denoiser"
-) -> Denoiser:
-    """D_w(z; sigma) = D(z; sigma) - sigma^2 grad L, L = potential(D(z; sigma)) with one value a sample.
-
-    The gradient is taken at the noisy latent, through the denoiser (the paper), or at the clean prediction
-    alone (`clean`), which needs no backward pass of the U-Net.
+    The gradient is taken at the noisy latent, through the denoiser, as in the paper.
     """
 
     def D_w(z: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
         with torch.enable_grad():
-            if gradient == "denoiser":
-                at = z.detach().requires_grad_()
-                z_0 = denoiser(at, sigma)
-            else:
-                z_0 = at = denoiser(z, sigma).detach().requires_grad_()
+            at = z.detach().requires_grad_()
+            z_0 = denoiser(at, sigma)
             (slope,) = torch.autograd.grad(potential(z_0).sum(), at)
         return z_0.detach() - sigma.view(-1, 1, 1, 1, 1) ** 2 * slope
 

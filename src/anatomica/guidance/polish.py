@@ -9,17 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import anatomy
-from anatomica.anatomy.frame import Frame
-from anatomica.guidance.gauss_newton import (
-    Settings,
-    fillings,
-    limited,
-    margins,
-    probabilities,
-    step_from,
-    valid_domains,
-)
+from anatomica.guidance.gauss_newton import Settings, fillings, limited, step_from
+from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import Probe, Voxels, certified_probe, certified_topological_probe
 from anatomica.measurement.placing import Resolved, of_sample
 from anatomica.prior.zoo import Model
@@ -62,15 +53,14 @@ def _polish_one(
     settings: Settings,
     steps: int,
 ) -> Float[Tensor, "1 c h w d"]:
-    frame = Frame.model(anatomy(model.anatomy), model.n)
     best, least, worst = z, float("inf"), float("inf")
     base, last = z, float("inf")
     step, scale = torch.zeros_like(z), 1.0
     seen = [(r, certified_voxels(model, r, n)) for r in resolved]
     for turn in range(steps + 1):
         z = base + scale * step
-        features = model.autoencoder.field.prepare(model.scaler.restore(z))
-        found = [(p, r) for r, v in seen for p in certified_probes(model, r, v, frame, features, settings)]
+        now = Prediction.of(model, z)
+        found = [(p, r) for r, v in seen for p in certified_probes(now, r, v, settings)]
         rho = torch.cat([probe.rho.flatten() for probe, _ in found])
         error = rho.square().sum().item()
         score = int((rho.abs() > 1).sum()) + error / (1 + error)
@@ -82,7 +72,7 @@ def _polish_one(
             slack = SLACK[0] if turn < steps // 2 else SLACK[1]
             found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
             base, last, scale = z, error, 1.0
-            step = limited(step_from(model, z, features, found, settings), settings.radius)
+            step = limited(step_from(now, found, settings), settings.radius)
         else:
             scale /= 2
     return best
@@ -98,24 +88,22 @@ def certified_voxels(model: Model, r: Resolved, n: int) -> Voxels | None:
     return Voxels.of(r.domains.to(model.scaler.mean).points()[None], n) if r.wanted.any_moment else None
 
 
-def certified_probes(
-    model: Model, r: Resolved, voxels: Voxels | None, frame: Frame, features: Tensor, settings: Settings
-) -> list[Probe]:
+def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settings: Settings) -> list[Probe]:
     """One sample's residuals as the certificate will measure them on a label map's voxels."""
     found = []
-    domains = r.domains.to(model.scaler.mean)
+    domains = r.domains.to(now.model.scaler.mean)
     X = domains.points()[None]
     if voxels is not None:
-        S = probabilities(model, features, voxels.centres[None], r, "margin")
-        probe, mass = certified_probe(S, voxels, r, frame)
-        found += [probe, *fillings(model, features, mass, X, r, settings)]
+        S = now.probability(voxels.centres[None], r, "margin")
+        probe, mass = certified_probe(S, voxels, r, now.model.frame)
+        found += [probe, *fillings(now, mass, X, r, settings)]
     if r.wanted.betti is not None:
-        for k in valid_domains(domains):
-            S = margins(model, features, X[:, k], r, settings)
+        for k in r.valid_domains:
+            S = now.margin(X[:, k], r, settings.skip)
             probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
             if not probe.rho.shape[1] and settings.skip:
                 # It looks met, but a speck of one voxel may lie between the points that were decoded.
-                S = margins(model, features, X[:, k], r, replace(settings, skip=0.0))
+                S = now.margin(X[:, k], r, 0.0)
                 probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
             found.append(probe)
     return found

@@ -8,16 +8,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.homology import PersistencePairs, persistence_pairs
 from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.placing import Resolved, Wanted
-from anatomica.spec.spec import BettiPrior, Weights
+from anatomica.spec.quantities import BettiPrior
+from anatomica.spec.spec import Weights
 
 
 def geometric_potential(
-    moments: Moments, wanted: Wanted, weights: Weights, mass_threshold: float
+    moments: Moments, domains: Domains, wanted: Wanted, weights: Weights, mass_threshold: float
 ) -> Float[Tensor, "*b k"]:
-    """L_geo = l0 MSE(m) + l1 MSE(p) + l2 MSE(Sigma^n), a value a substructure; free targets add nothing.
+    """L_geo = l0 MSE(m) + l1 MSE(p) + l2 MSE(Sigma^n), one value per substructure; free targets add nothing.
 
     Adaptive mass weighting: l1 = l2 = 0 where the mass is below the threshold, because centroid and
     covariance of a nearly empty substructure are noise with huge gradients.
@@ -25,14 +27,13 @@ def geometric_potential(
     mass = moments.mass
     enough = (mass.detach() >= mass_threshold).to(mass)
     loss = torch.zeros_like(mass)
-    if wanted.mass is not None:
-        loss = loss + weights.mass * (mass - wanted.mass.to(mass)) ** 2
-    if wanted.centroid is not None:
-        off = (moments.centroid - wanted.centroid.to(mass)) ** 2
-        loss = loss + weights.centroid * enough * off.mean(dim=-1)
-    if wanted.shape is not None:
-        off = (moments.normalised_covariance - wanted.shape.to(mass)) ** 2
-        loss = loss + weights.covariance * enough * off.mean(dim=(-2, -1))
+    for q, target in wanted.rows:
+        if q.weight is None:
+            continue
+        off = (q.measured(moments, domains) - target.to(mass)) ** 2
+        mean = off.flatten(mass.ndim).mean(dim=-1) if q.shape else off
+        weight = getattr(weights, q.weight)
+        loss = loss + (weight * mean if q.any_mass else weight * enough * mean)
     return loss
 
 
@@ -78,7 +79,7 @@ def composite_potential(parsed: Sequence[Tensor], resolved: Sequence[Resolved]) 
         if c.weights.geometric and r.wanted.any_moment:
             moments = measure_moments(S, r.domains)
             loss = loss + c.weights.geometric * geometric_potential(
-                moments, r.wanted, c.weights, c.mass_threshold
+                moments, r.domains, r.wanted, c.weights, c.mass_threshold
             )
         if r.wanted.betti is not None and c.weights.topological:
             loss = loss + c.weights.topological * topological_potential(S, r.wanted.betti)

@@ -16,11 +16,11 @@ from torch import Tensor
 from anatomica.anatomy.frame import Frame
 from anatomica.guidance.potentials import most
 from anatomica.measurement.homology import PersistencePairs, persistence_pairs
-from anatomica.measurement.moments import EPSILON, Moments, measure_moments
+from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.parse import Union
 from anatomica.measurement.placing import Resolved
 from anatomica.prior.field import corners
-from anatomica.spec.spec import BettiPrior
+from anatomica.spec.quantities import BettiPrior
 
 UNSATURATED = 1e-3
 """S (1 - S) below this is saturated: a point there hardly moves, and is left out of the derivative."""
@@ -89,15 +89,15 @@ def filling_probe(
     `probability` is theirs at `EMPTY_TEMPERATURE`.
     """
     wanted = r.wanted
-    if wanted.mass is None or wanted.centroid is None:
+    if not {"mass", "centroid"} <= wanted.values.keys():
         return None
-    target = wanted.mass.to(mass).expand_as(mass)
+    target = wanted.values["mass"].to(mass).expand_as(mass)
     empty = (mass < EMPTY * target) & r.domains.valid.expand_as(mass)
     if not empty.any():
         return None
     points = X.flatten(2, -2)
     share = r.domains.s.to(mass).prod(dim=-1).abs().expand_as(mass) / points.shape[2]
-    centre = wanted.centroid.to(mass).expand(*mass.shape, 3)
+    centre = wanted.values["centroid"].to(mass).expand(*mass.shape, 3)
     rho, chosen, slope = [], [], []
     for k in empty.any(dim=0).nonzero()[:, 0].tolist():
         count = max(1, min(points.shape[2], round(float((target / share)[:, k].mean()))))
@@ -183,26 +183,16 @@ def _moving(S: Tensor) -> Int64[Tensor, " m"]:
 
 def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b k e"]:
     """(measured - wanted) / tolerance, zero in invalid domains, centroid and shape only of enough mass."""
-    c, wanted = r.constraint, r.wanted
+    c = r.constraint
     valid = r.domains.valid.to(m.mass).expand_as(m.mass)
     enough = valid * (m.mass.detach() >= c.mass_threshold)
     parts = []
-    if wanted.mass is not None:
-        target = wanted.mass.to(m.mass)
-        allowed = c.tolerance.mass_percent / 100 * target.clamp_min(c.mass_threshold)
-        parts.append((valid * (m.mass - target) / allowed)[..., None])
-    if wanted.centroid is not None:
-        allowed = c.tolerance.centroid_mm / frame.edge_mm
-        parts.append(enough[..., None] * (m.centroid - wanted.centroid.to(m.mass)) / allowed)
-    if wanted.shape is not None:
-        off = (m.normalised_covariance - wanted.shape.to(m.mass)) / c.tolerance.shape
-        i, j = torch.triu_indices(3, 3)
-        parts.append(enough[..., None] * off[..., i, j])
-    if wanted.spread is not None:
-        # Half the relative error of the square is that of the spread, and has a slope at zero as well.
-        square = wanted.spread.to(m.mass).square().clamp_min(EPSILON)
-        off = (m.size / square - 1) / 2 / (c.tolerance.spread_percent / 100)
-        parts.append((enough * off)[..., None])
+    for q, wanted in r.wanted.rows:
+        target = wanted.to(m.mass)
+        allowed = q.allowed(target, c.tolerance.of(q), frame.edge_mm, c.mass_threshold)
+        allowed = allowed[..., None] if isinstance(allowed, Tensor) else allowed
+        mask = valid if q.any_mass else enough
+        parts.append(mask[..., None] * q.off(m, r.domains, target) / allowed)
     return torch.cat(parts, dim=-1)
 
 

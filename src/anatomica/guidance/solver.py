@@ -9,7 +9,7 @@ from typing import Literal
 from torch import Tensor
 
 from anatomica.guidance.gauss_newton import Settings, gauss_newton
-from anatomica.guidance.guided import Gradient, corrected, guided
+from anatomica.guidance.guided import corrected, guided
 from anatomica.guidance.polish import polish
 from anatomica.guidance.potentials import composite_potential
 from anatomica.guidance.substructures import Variant, parser
@@ -26,7 +26,6 @@ class Guidance:
 
     solver: Solver = "gauss-newton"
     variant: Variant = "L"
-    gradient: Gradient = "denoiser"
     newton: Settings = field(default_factory=Settings)
     polish: int = 48
 
@@ -39,7 +38,7 @@ class Guidance:
                 newton = replace(newton, lead=0.0, reach=0.0)
             return corrected(model.denoiser, gauss_newton(model, resolved, newton))
         parse = parser(model, resolved, self.variant, "max")
-        return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved), self.gradient)
+        return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved))
 
     def finish(self, model: Model, resolved: Sequence[Resolved], z: Tensor, n: int) -> Tensor:
         """The last polish of clean latents that become n^3 label maps (none for the paper's solver)."""

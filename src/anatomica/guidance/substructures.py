@@ -42,7 +42,7 @@ def parser(
                 domains,
                 len(z),
                 union,
-                temperature(r),
+                r.temperature,
             )
             for r, domains in zip(resolved, placed, strict=True)
         ]
@@ -52,7 +52,7 @@ def parser(
         maps: dict[float, Tensor] = {}
         parsed = []
         for r, domains in zip(resolved, placed, strict=True):
-            heat = temperature(r)
+            heat = r.temperature
             if heat not in maps:
                 maps[heat] = torch.softmax(logits / heat, dim=1)
             parsed.append(v_parse(maps[heat], r.selection, domains, union))
@@ -64,8 +64,3 @@ def parser(
 def _topology_alone(r: Resolved) -> bool:
     """Whether gradients reach a few critical points only; those of moments reach all."""
     return r.wanted.betti is not None and not r.wanted.any_moment
-
-
-def temperature(r: Resolved) -> float:
-    """The softmax value is for topology alone: it lets gradients pass where probabilities are near 0 or 1."""
-    return r.constraint.temperature if r.wanted.betti is not None else 1.0

@@ -1,6 +1,7 @@
-"""Errors while sampling: what each clean prediction would measure. Behind curves and the progress bar.
+"""Traces: what each clean prediction would measure while sampling. Behind curves and the progress bar.
 
-Soft and on few points, so that looking costs little beside a step; certificates are hard and in `certify`.
+Soft and on few points, so that looking costs little beside a step; certificates are hard and are in
+`measurement.certificate`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,13 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import anatomy
-from anatomica.anatomy.frame import Frame
-from anatomica.guidance.adaptive_grid import sample_where_it_varies
-from anatomica.guidance.substructures import temperature
-from anatomica.measurement.domains.domain import Domains, Grid
+from anatomica.guidance.prediction import Prediction
+from anatomica.measurement.domains.domain import Grid
 from anatomica.measurement.homology import Diagram, betti_numbers, persistence
 from anatomica.measurement.moments import measure_moments
-from anatomica.measurement.parse import l_parse, membership
 from anatomica.measurement.placing import Resolved
-from anatomica.prior.field import CHUNK_POINTS
 from anatomica.prior.zoo import Model
-from anatomica.spec.spec import BettiPrior
+from anatomica.spec.quantities import QUANTITIES, BettiPrior
 
 POINTS = 4096
 """Most points a constraint's moments are measured on."""
@@ -33,7 +29,9 @@ TOPOLOGY_LOOKS = 8
 """Features are counted on the constraint's whole grid, so only so often in a run."""
 SKIP = 0.02
 """Variation below which a margin is not decoded: no feature longer than this is missed."""
-UNITS = {"volume": "%", "centroid": "mm", "shape": "", "spread": "%", "topology": "wrong features"}
+TOPOLOGY = "topology"
+"""The quantity whose error is the number of wrong features."""
+UNITS = {q.title: q.error_unit for q in QUANTITIES} | {TOPOLOGY: "wrong features"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Seen:
     features: list[Features]
 
 
-class Watch:
+class Trace:
     """Looks at the clean predictions of one batch, step by step, and remembers what it saw."""
 
     def __init__(self, model: Model, resolved: Sequence[Resolved]) -> None:
@@ -129,64 +127,43 @@ def see(
 ) -> list[Seen]:
     """Errors of standardised clean latents: volumes and spreads in %, centroids in mm, shapes as such,
     topology as the number of features too many or too few; and with `diagrams` their persistence diagrams."""
-    features = model.autoencoder.field.prepare(model.scaler.restore(z))
-    frame = Frame.model(anatomy(model.anatomy), model.n)
+    now = Prediction.of(model, z)
     out = [Seen([], []) for _ in z]
     for r in resolved:
-        for seen, errors in zip(out, _geometric(model, features, r, frame), strict=True):
+        for seen, errors in zip(out, _geometric(now, r), strict=True):
             seen.errors.extend(errors)
         if r.wanted.betti is None or not topology:
             continue
+        X = r.domains.to(now.features).points()
         for sample, seen in enumerate(out):
-            found = [
-                (k, _margin(model, features[sample : sample + 1], r, k))
-                for k in r.domains.valid.nonzero()[:, 0].tolist()
-            ]
+            one = now.sample(sample)
+            found = [(k, one.margin(X[k][None], r, SKIP)[0].cpu().numpy()) for k in r.valid_domains]
             wrong = sum(_wrong(S, r.wanted.betti) for _, S in found)
-            seen.errors.append(Error(r.constraint.name, "topology", float(wrong), 0.0))
+            seen.errors.append(Error(r.constraint.name, TOPOLOGY, float(wrong), 0.0))
             if diagrams:
                 seen.features.extend(_features(S, r, k) for k, S in found)
     return out
 
 
-def _geometric(model: Model, features: Tensor, r: Resolved, frame: Frame) -> list[list[Error]]:
-    wanted, name, allowed = r.wanted, r.constraint.name, r.constraint.tolerance
-    if not wanted.any_moment:
-        return [[] for _ in features]
+def _geometric(now: Prediction, r: Resolved) -> list[list[Error]]:
+    name, allowed = r.constraint.name, r.constraint.tolerance
+    if not r.wanted.any_moment:
+        return [[] for _ in range(len(now))]
     grid = coarser(r.domains.grid, r.domains.count)
-    m = measure_moments(_parse(model, features, r, grid).double().cpu(), r.domains)
-    columns: list[tuple[str, Tensor, float]] = []
-    if wanted.mass is not None:
-        off = 100 * (m.mass - wanted.mass).abs() / wanted.mass.clamp_min(r.constraint.mass_threshold)
-        columns.append(("volume", off, allowed.mass_percent))
-    if wanted.centroid is not None:
-        off = (m.centroid - wanted.centroid).norm(dim=-1) * frame.edge_mm
-        columns.append(("centroid", off, allowed.centroid_mm))
-    if wanted.shape is not None:
-        off = (m.normalised_covariance - wanted.shape).abs().amax(dim=(-2, -1))
-        columns.append(("shape", off, allowed.shape))
-    if wanted.spread is not None:
-        off = 100 * (m.size.sqrt() / wanted.spread.clamp_min(1e-12) - 1).abs()
-        columns.append(("spread", off, allowed.spread_percent))
-    valid = r.domains.valid
+    domains = replace(r.domains, grid=grid)
+    X = domains.to(now.features).points()
+    S = now.probability(X.reshape(1, -1, 3).expand(len(now), -1, 3), r, "sum")
+    m = measure_moments(S.view(len(now), *X.shape[:-1]).double().cpu(), domains)
+    edge_mm = now.model.frame.edge_mm
+    least, valid = r.constraint.mass_threshold, r.domains.valid
+    columns = [
+        (q.title, q.error(q.measured(m, domains), wanted.to(m.mass), edge_mm, least), allowed.of(q))
+        for q, wanted in r.wanted.rows
+    ]
     return [
         [Error(name, what, float(off[b][valid].max()), most) for what, off, most in columns if valid.any()]
-        for b in range(len(features))
+        for b in range(len(now))
     ]
-
-
-def _margin(
-    model: Model, features: Float[Tensor, "1 c h w d"], r: Resolved, k: int
-) -> Float[ndarray, "a e g"]:
-    """The margin that guides topology, in one domain of one sample; above 1/2 the label map has it."""
-    X = r.domains.to(features).points()[k]
-
-    def margin(points: Float[Tensor, "p 3"]) -> Float[Tensor, " p"]:
-        parts = [model.autoencoder.field.at(features, p[None])[0] for p in points.split(CHUNK_POINTS)]
-        inside = ((points >= 0) & (points <= 1)).all(dim=-1)
-        return membership(torch.cat(parts), r.selection, "margin", temperature(r)) * inside
-
-    return sample_where_it_varies(margin, X, SKIP, model.latent_shape[-1]).cpu().numpy()
 
 
 def _wrong(S: Float[ndarray, "a e g"], prior: BettiPrior) -> int:
@@ -200,17 +177,6 @@ def _features(S: Float[ndarray, "a e g"], r: Resolved, k: int) -> Features:
     diagram = persistence(S, min_persistence=SKIP, top=100)
     assert isinstance(diagram, Diagram)
     return Features(r.constraint.name, k, r.wanted.betti.numbers, diagram)
-
-
-def _parse(model: Model, features: Tensor, r: Resolved, grid: Grid) -> Float[Tensor, "b k a e g"]:
-    """The structure's probability on the domains' boxes, decoded by the field in cache-sized chunks."""
-    domains: Domains = replace(r.domains.to(features), grid=grid)
-    size = max(1, CHUNK_POINTS // len(features))
-
-    def field(points: Tensor) -> Tensor:
-        return torch.cat([model.autoencoder.field.at(features, p) for p in points.split(size, dim=1)], dim=1)
-
-    return l_parse(field, r.selection, domains, len(features), "sum")
 
 
 def coarser(grid: Grid, domains: int, most: int = POINTS) -> Grid:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
+from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
-from anatomica.measurement.measure import Measured, Measurement
-from anatomica.measurement.moments import normalise
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.measurement.measure import Measured, measure_resolved
 from anatomica.measurement.placing import Resolved
+from anatomica.spec.quantities import BETTI
 
 DOMAINS = "domains"
 """The quantity of the one check of a constraint that has no place at all; no sample can meet it."""
@@ -46,18 +46,19 @@ class Check:
         return asdict(self)
 
 
-def certify(measured: Measurement, resolved: Sequence[Resolved]) -> tuple[Check, ...]:
-    """Compare a measured label map with the resolved targets, domain by domain.
+def certificate(cube: LabelMap, resolved: Sequence[Resolved], about: Anatomy) -> tuple[Check, ...]:
+    """A finished label map, measured hard at its own resolution, against the resolved targets.
 
     Invalid domains have no checks; a constraint with no valid one was never asked for, and is not met.
     """
+    frame = Frame.of(cube, about)
     checks: list[Check] = []
-    for m, r in zip(measured.measured, resolved, strict=True):
+    for m, r in zip(measure_resolved(cube, resolved), resolved, strict=True):
         if not bool(r.domains.valid.any()):
             checks.append(_unplaced(r))
         for k in range(r.domains.count):
             if bool(r.domains.valid[k]):
-                checks += _checks(m, r, k, measured.frame)
+                checks += _checks(m, r, k, frame)
     return tuple(checks)
 
 
@@ -98,37 +99,27 @@ def _unplaced(r: Resolved) -> Check:
 
 
 def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
-    tolerance, wanted, moments = r.constraint.tolerance, r.wanted, m.moments
-    where = r.constraint.name, k, r.domains.count
+    c, where = r.constraint, (r.constraint.name, k, r.domains.count)
     # An empty substructure has its centroid in the box's middle by convention: no such place was reached.
-    there = float(moments.mass[k]) > 0
-    note = "" if there else f"no {' + '.join(r.constraint.structure)} there"
-    if wanted.mass is not None:
-        want, got = float(wanted.mass[k]), float(moments.mass[k])
-        off = 100 * abs(got - want) / max(want, r.constraint.mass_threshold, 1e-12)
-        most = tolerance.mass_percent
-        yield Check(*where, "volume", "mL", frame.to_ml(want), frame.to_ml(got), off, most, "%", off <= most)
-    if wanted.centroid is not None:
-        want_mm = frame.to_mm(wanted.centroid[k].numpy())
-        got_mm = frame.to_mm(moments.centroid[k].numpy())
-        off, most = float(np.linalg.norm(got_mm - want_mm)), tolerance.centroid_mm
-        values = want_mm.tolist(), got_mm.tolist(), off, most
-        yield Check(*where, "centroid", "mm", *values, "mm", there and off <= most, note)
-    if wanted.shape is not None:
-        want_shape, got_shape = wanted.shape[k].numpy(), normalise(moments.covariance[k]).numpy()
-        off, most = float(np.abs(got_shape - want_shape).max()), tolerance.shape
-        # In the order of a spec's target.
-        i, j = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
-        values = want_shape[i, j].tolist(), got_shape[i, j].tolist(), off, most
-        yield Check(*where, "shape", "", *values, "", there and off <= most, note)
-    if wanted.spread is not None:
-        want, got = float(wanted.spread[k]), float(moments.size[k].sqrt())
-        off, most = 100 * abs(got - want) / max(want, 1e-12), tolerance.spread_percent
-        values = want * frame.edge_mm, got * frame.edge_mm, off, most
-        yield Check(*where, "spread", "mm", *values, "%", there and off <= most, note)
-    if wanted.betti is not None:
-        names = ("components", "loops", "voids")
-        for want, what, got in zip(wanted.betti.numbers, names, m.betti[k], strict=True):
+    there = float(m.moments.mass[k]) > 0
+    for q, wanted in r.wanted.rows:
+        got = q.measured(m.moments, r.domains)
+        off = float(q.error(got, wanted.to(got), frame.edge_mm, c.mass_threshold)[k])
+        most = c.tolerance.of(q)
+        yield Check(
+            *where,
+            q.title,
+            q.unit,
+            q.for_people(wanted[k], frame),
+            q.for_people(got[k], frame),
+            off,
+            most,
+            q.error_unit,
+            (there or q.any_mass) and off <= most,
+            "" if there or q.any_mass else f"no {' + '.join(c.structure)} there",
+        )
+    if r.wanted.betti is not None:
+        for want, what, got in zip(r.wanted.betti.numbers, BETTI, m.betti[k], strict=True):
             if want is not None:
                 yield Check(*where, what, "", want, got, abs(got - want), 0, "", got == want)
 

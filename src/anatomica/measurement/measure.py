@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,14 +78,22 @@ def measure_cube(
     Domains and Betti numbers are always those of the cube's own labels.
     """
     frame = Frame.of(cube, anatomy(wanted.anatomy))
+    placed = resolved if resolved is not None else resolve(wanted, frame, cube)
+    return Measurement(wanted, frame, cube, measure_resolved(cube, placed, soft))
+
+
+def measure_resolved(
+    cube: LabelMap, resolved: Sequence[Resolved], soft: StructureMap | None = None
+) -> tuple[Measured, ...]:
+    """Every constraint's structure in its placed domains."""
     hard = structure_map(cube)
     measured = []
-    for r in resolved if resolved is not None else resolve(wanted, frame, cube):
+    for r in resolved:
         names = r.constraint.structure
         counted = tuple(_betti(hard(names), r.domains, k) for k in range(r.domains.count))
         moments = measure_in((soft or hard)(names), r.domains)
         measured.append(Measured(r.constraint, r.domains, moments, counted))
-    return Measurement(wanted, frame, cube, tuple(measured))
+    return tuple(measured)
 
 
 def anatomy_of(label_map: LabelMap) -> Anatomy:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,49 +16,84 @@ from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
-from anatomica.measurement.domains.domain import Domains
+from anatomica.measurement.domains.domain import Domains, stack
 from anatomica.measurement.domains.place import StructureMap, needs_reference, place
 from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.parse import slice_domains
-from anatomica.spec import spec
-
-QUANTITIES = ("mass", "centroid", "shape", "spread")
+from anatomica.spec.quantities import BY_KEY, QUANTITIES, BettiPrior, Quantity, Target
+from anatomica.spec.spec import Constraint, Spec
+from anatomica.spec.strict import Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Targets for K domains in cube units, for all samples or with a leading sample axis; None is free."""
+    """Targets of K domains in cube units, by quantity: (k, *shape), or (b, k, *shape) with one per sample.
 
-    mass: Float[Tensor, "*b k"] | None
-    centroid: Float[Tensor, "*b k 3"] | None
-    shape: Float[Tensor, "*b k 3 3"] | None
-    spread: Float[Tensor, "*b k"] | None
-    betti: spec.BettiPrior | None
+    A quantity that is not in `values` is free.
+    """
+
+    values: dict[str, Tensor]
+    betti: BettiPrior | None = None
 
     @property
     def any_moment(self) -> bool:
-        return any(getattr(self, name) is not None for name in QUANTITIES)
+        return bool(self.values)
+
+    @property
+    def rows(self) -> list[tuple[Quantity, Tensor]]:
+        """The quantities that are asked for, in the table's order, with their targets."""
+        return [(q, self.values[q.key]) for q in QUANTITIES if q.key in self.values]
+
+    def without(self, keys: Iterable[str]) -> Wanted:
+        """The same targets, some quantities set free."""
+        left = set(keys)
+        return replace(self, values={key: x for key, x in self.values.items() if key not in left})
 
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
     """A constraint ready for parsing: channel indices, placed domains, targets."""
 
-    constraint: spec.Constraint
+    constraint: Constraint
     selection: tuple[int, ...]
     domains: Domains
     wanted: Wanted
+
+    @property
+    def temperature(self) -> float:
+        """The softmax value is for topology: it lets gradients pass where probabilities are near 0 or 1."""
+        return self.constraint.temperature if self.wanted.betti is not None else 1.0
+
+    @property
+    def valid_domains(self) -> list[int]:
+        """Domains that are valid, in every sample if each has its own."""
+        valid = self.domains.valid.reshape(-1, self.domains.count)
+        return valid.all(dim=0).nonzero()[:, 0].tolist()
 
 
 def of_sample(r: Resolved, i: int) -> Resolved:
     """Sample i's constraint, if `r` has a leading sample axis; else the one that all samples share."""
     d, w = r.domains, r.wanted
-    own = lambda x, ndim: None if x is None else x[i] if x.ndim > ndim else x  # noqa: E731
-    wanted = Wanted(own(w.mass, 1), own(w.centroid, 2), own(w.shape, 3), own(w.spread, 1), w.betti)
+    own = {q.key: x[i] if x.ndim > 1 + len(q.shape) else x for q, x in w.rows}
+    wanted = replace(w, values=own)
     if d.s.ndim > 2:
         reasons = d.reasons[i * d.count : (i + 1) * d.count]
         d = Domains(d.R[i], d.s[i], d.t[i], d.grid, d.valid[i], reasons)
     return Resolved(r.constraint, r.selection, d, wanted)
+
+
+def batched(resolved: Sequence[tuple[Resolved, ...]]) -> tuple[Resolved, ...]:
+    """Constraints of several samples as one set with a leading sample axis in domains and targets."""
+    if not resolved or all(r is resolved[0] for r in resolved):
+        return resolved[0] if resolved else ()
+    joined = []
+    for same in zip(*resolved, strict=True):
+        values = {key: torch.stack([r.wanted.values[key] for r in same]) for key in same[0].wanted.values}
+        wanted = Wanted(values, same[0].wanted.betti)
+        joined.append(
+            Resolved(same[0].constraint, same[0].selection, stack([r.domains for r in same]), wanted)
+        )
+    return tuple(joined)
 
 
 def selection(table: LabelTable, structure: Sequence[str]) -> tuple[int, ...]:
@@ -76,7 +111,7 @@ def structure_map(cube: LabelMap) -> StructureMap:
     return lambda names: S(tuple(names))
 
 
-def resolve(wanted: spec.Spec, frame: Frame, reference: LabelMap | None = None) -> tuple[Resolved, ...]:
+def resolve(wanted: Spec, frame: Frame, reference: LabelMap | None = None) -> tuple[Resolved, ...]:
     """Place the domains of every constraint and convert its targets.
 
     `reference` is a label map in the frame's cube: domains are computed from it, and the quantities of
@@ -86,7 +121,7 @@ def resolve(wanted: spec.Spec, frame: Frame, reference: LabelMap | None = None) 
     return tuple(_resolve_one(c, frame, S) for c in wanted.constraints)
 
 
-def _resolve_one(c: spec.Constraint, frame: Frame, S: StructureMap | None) -> Resolved:
+def _resolve_one(c: Constraint, frame: Frame, S: StructureMap | None) -> Resolved:
     if needs_reference(c.domain) and S is None:
         raise AnatomicaError(
             f"constraint {c.name!r}: a {c.domain.family} domain is placed on a reference anatomy; "
@@ -108,20 +143,17 @@ def _resolve_one(c: spec.Constraint, frame: Frame, S: StructureMap | None) -> Re
             )
         measured = measure_in(structure, domains)
     return Resolved(
-        c, selection(frame.anatomy.table, c.structure), domains, _wanted(c, frame, domains.count, measured)
+        c, selection(frame.anatomy.table, c.structure), domains, _wanted(c, frame, domains, measured)
     )
 
 
-def _taken_from_reference(c: spec.Constraint) -> bool:
+def _taken_from_reference(c: Constraint) -> bool:
     """Whether the domain or a target comes from the reference, which must have the structure then."""
-    target = c.target
-    given = {
-        "mass": (target.volume_ml, target.mass),
-        "centroid": (target.centroid_mm, target.centroid),
-        "shape": (target.shape, target.axes_mm),
-        "spread": (target.spread_mm,),
-    }
-    return needs_reference(c.domain) or any(all(x is None for x in given[name]) for name in c.match)
+    missing = (c.target.given(BY_KEY[key]) is None for key in c.match)
+    axes = c.target.axes_mm is not None
+    return needs_reference(c.domain) or any(
+        free and not (axes and key == "shape") for key, free in zip(c.match, missing, strict=True)
+    )
 
 
 def measure_in(structure: Float[Tensor, "h w d"], domains: Domains) -> Moments:
@@ -130,49 +162,31 @@ def measure_in(structure: Float[Tensor, "h w d"], domains: Domains) -> Moments:
     return measure_moments(S.double(), domains)
 
 
-def _wanted(c: spec.Constraint, frame: Frame, k: int, measured: Moments | None) -> Wanted:
-    target = c.target
-
-    def rows(value: object, width: int) -> Tensor:
-        """One row a domain from a single value or a list with one a domain."""
-        x = torch.tensor(value, dtype=torch.float64).reshape(-1, width)
-        if len(x) not in (1, k):
-            raise AnatomicaError(f"constraint {c.name!r}: {len(x)} target values for {k} domains")
-        return x.expand(k, width)
-
-    mass = centroid = shape = spread = None
-    if target.volume_ml is not None:
-        mass = rows(target.volume_ml, 1)[:, 0] * frame.to_mass(1.0)
-    elif target.mass is not None:
-        mass = rows(target.mass, 1)[:, 0]
-    elif measured is not None and "mass" in c.match:
-        mass = measured.mass
-    if target.centroid_mm is not None:
-        centroid = torch.from_numpy(frame.to_unit(rows(target.centroid_mm, 3).numpy()))
-    elif target.centroid is not None:
-        centroid = rows(target.centroid, 3)
-    elif measured is not None and "centroid" in c.match:
-        centroid = measured.centroid
-    if target.shape is not None:
-        xx, yy, zz, xy, xz, yz = rows(target.shape, 6).unbind(-1)
-        shape = torch.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], dim=-1).reshape(-1, 3, 3)
-    elif target.axes_mm is not None:
-        shape = _ellipsoid_shape(target.axes_mm, target.rotation_deg or (0.0, 0.0, 0.0)).expand(k, 3, 3)
-    elif measured is not None and "shape" in c.match:
-        shape = measured.normalised_covariance
-    if target.spread_mm is not None:
-        spread = rows(target.spread_mm, 1)[:, 0] / frame.edge_mm
-    elif measured is not None and "spread" in c.match:
-        spread = measured.size.sqrt()
-    return Wanted(mass, centroid, shape, spread, asked_betti(target))
+def _wanted(c: Constraint, frame: Frame, domains: Domains, measured: Moments | None) -> Wanted:
+    """A constraint's targets: numbers of the spec first, then what `match` takes from the reference."""
+    k, found = domains.count, {}
+    for q in QUANTITIES:
+        given = c.target.given(q)
+        if given is not None:
+            width, to_cube = q.asked[given[0]]
+            rows = torch.tensor(given[1], dtype=torch.float64).reshape(-1, width)
+            if len(rows) not in (1, k):
+                raise AnatomicaError(f"constraint {c.name!r}: {len(rows)} target values for {k} domains")
+            found[q.key] = to_cube(rows.expand(k, width), frame)
+        elif q.key == "shape" and c.target.axes_mm is not None:
+            turned = c.target.rotation_deg or (0.0, 0.0, 0.0)
+            found[q.key] = _ellipsoid_shape(c.target.axes_mm, turned).expand(k, 3, 3)
+        elif measured is not None and q.key in c.match:
+            found[q.key] = q.measured(measured, domains)
+    return Wanted(found, asked_betti(c.target))
 
 
-def asked_betti(target: spec.Target) -> spec.BettiPrior | None:
+def asked_betti(target: Target) -> BettiPrior | None:
     """The wanted Betti numbers; a prior without a number (`betti: {}`) asks for nothing."""
-    return None if target.betti == spec.BettiPrior() else target.betti
+    return None if target.betti == BettiPrior() else target.betti
 
 
-def _ellipsoid_shape(axes: spec.Vector, rotation_deg: spec.Vector) -> Float[Tensor, "3 3"]:
+def _ellipsoid_shape(axes: Vector, rotation_deg: Vector) -> Float[Tensor, "3 3"]:
     """Scale-normalised covariance of an ellipsoid with these semi-axes, turned about x, then y, then z."""
     U = torch.from_numpy(Rotation.from_euler("xyz", rotation_deg, degrees=True).as_matrix())
     squares = torch.tensor(axes, dtype=torch.float64) ** 2

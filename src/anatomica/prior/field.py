@@ -170,16 +170,6 @@ def decode_on_demand(
 CHUNK_POINTS = 4_096
 
 
-def decode_field(
-    field: Field, z: Float[Tensor, "b c h w d"], n: int, budget_mb: float = 256.0
-) -> Float[Tensor, "b C n n n"]:
-    """Logits on the n^3 grid of voxel centres, any n. Working memory besides the result: `budget_mb`."""
-    out = z.new_empty(z.shape[0], field.classes, n, n, n)
-    for sample, planes, logits in _chunks(field, z, n, budget_mb):
-        out[sample, :, planes] = logits.permute(3, 0, 1, 2)
-    return out
-
-
 def decode_labels(
     field: Field, z: Float[Tensor, "b c h w d"], n: int, budget_mb: float = 256.0
 ) -> UInt8[Tensor, "b n n n"]:

@@ -24,6 +24,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from anatomica.anatomy.catalogue import ANATOMIES, anatomy
+from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
@@ -76,6 +77,11 @@ class Model:
     def layouts_hash(self) -> str | None:
         """Names the exact layouts."""
         return None if self.layouts is None else self.card["sha256"][LAYOUTS][:16]
+
+    @property
+    def frame(self) -> Frame:
+        """The model's own frame: the anatomy's cube with its centre at 0 mm."""
+        return Frame.model(anatomy(self.anatomy), self.n)
 
     @property
     def device(self) -> torch.device:

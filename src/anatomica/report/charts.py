@@ -12,18 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anatomica.generation.draw import Sample
-from anatomica.guidance.trace import Curve, Features
+from anatomica.generation.sample import Sample
+from anatomica.guidance.trace import TOPOLOGY, Curve, Features
+from anatomica.spec.quantities import BETTI, QUANTITIES
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", "#e377c2")
-QUANTITIES = {
-    "volume": COLOURS[0],
-    "centroid": COLOURS[1],
-    "shape": COLOURS[2],
-    "spread": COLOURS[3],
-    "topology": "#444",
-}
-DIMENSIONS = (("components", "#1f77b4"), ("loops", "#d62728"), ("voids", "#2ca02c"))
+BY_QUANTITY = dict(zip((q.title for q in QUANTITIES), COLOURS, strict=False)) | {TOPOLOGY: "#444"}
+DIMENSIONS = tuple(zip(BETTI, ("#1f77b4", "#d62728", "#2ca02c"), strict=True))
 FLOOR = 1e-2
 """Errors below a hundredth of the tolerance are drawn there: a log scale has no zero."""
 
@@ -97,13 +92,13 @@ def curves_svg(sample: Sample) -> str:
 
     A dot at the right end is the certificate: the same error of the finished label map, measured hard.
     """
-    geometric = [c for c in sample.curves if c.quantity != "topology"]
-    topological = [c for c in sample.curves if c.quantity == "topology"]
+    geometric = [c for c in sample.curves if c.quantity != TOPOLOGY]
+    topological = [c for c in sample.curves if c.quantity == TOPOLOGY]
     return "".join(_curves(group, sample) for group in (geometric, topological) if group)
 
 
 def _curves(curves: Sequence[Curve], sample: Sample) -> str:
-    counts = curves[0].quantity == "topology"
+    counts = curves[0].quantity == TOPOLOGY
     several = len({c.constraint for c in curves}) > 1
     rows = []
     for n, c in enumerate(curves):
@@ -115,7 +110,7 @@ def _curves(curves: Sequence[Curve], sample: Sample) -> str:
         rows.append(
             (
                 name,
-                COLOURS[n] if own else QUANTITIES[c.quantity],
+                COLOURS[n] if own else BY_QUANTITY[c.quantity],
                 c.steps,
                 values,
                 max(end, 0 if counts else FLOOR),
@@ -155,8 +150,8 @@ def _steps(last: int) -> list[int]:
 def _certified(sample: Sample, curve: Curve) -> float:
     """The certificate's error that belongs to a curve: the worst domain, or all wrong counts together."""
     checks = [c for c in sample.checks if c.constraint == curve.constraint]
-    if curve.quantity == "topology":
-        return sum(c.error for c in checks if c.quantity in ("components", "loops", "voids"))
+    if curve.quantity == TOPOLOGY:
+        return sum(c.error for c in checks if c.quantity in BETTI)
     return max((c.in_tolerances for c in checks if c.quantity == curve.quantity), default=0.0)
 
 

@@ -16,18 +16,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from anatomica.files import write_atomic
-from anatomica.generation.draw import Sample
 from anatomica.generation.feasibility import Comparison
 from anatomica.generation.plausibility import sentence
+from anatomica.generation.sample import Sample
 from anatomica.measurement.certificate import Check, not_placed, sentences_not_placed
 from anatomica.measurement.placing import Resolved
 from anatomica.prior.zoo import Model
 from anatomica.report.charts import curves_svg, diagrams_svg
 from anatomica.report.samples import as_png, contact_picture, draw, sample_picture
+from anatomica.spec.quantities import QUANTITIES
 from anatomica.spec.spec import Spec
 
 MOST_PICTURES = 64
-ASKED_UNITS = {"volume_ml": "mL", "centroid_mm": "mm", "shape": "", "spread_mm": "mm"}
+ASKED = {name: q for q in QUANTITIES for name in q.asked}
+"""Which quantity a field of a spec's target sets."""
 
 
 def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
@@ -106,12 +108,12 @@ def volume_table(model: Model, made: Sequence[Sample]) -> Table:
 def _population_rows(comparisons: Iterable[Comparison]) -> Iterable[list[str]]:
     for c in comparisons:
         for key, value in c.requested.items():
-            unit = ASKED_UNITS[key]
+            unit = ASKED[key].unit
             low, high = c.seen[key]
             seen = f"{_number(low)} to {_number(high)}" if not isinstance(low, list) else _ranges(low, high)
             yield [
                 c.constraint,
-                key.split("_")[0],
+                ASKED[key].title,
                 f"{_number(value)} {unit}",
                 f"{seen} {unit}",
                 f"{_number(c.nearest[key])} {unit}",

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.generation.draw import Sample
+from anatomica.generation.sample import Sample
 from anatomica.measurement.measure import measure_cube
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import Resolved
@@ -108,17 +108,17 @@ def _dashed(wire: Wire, dash: int = 5, gap: int = 3) -> Wire:
 
 def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
     """The wanted ellipsoids; what is free is drawn as achieved, so that a picture compares what was asked."""
-    wires = []
+    wires, values = [], r.wanted.values
     for k in range(r.domains.count):
         if not bool(r.domains.valid[k]):
             continue
-        centroid = achieved.centroid[k] if r.wanted.centroid is None else r.wanted.centroid[k]
+        centroid = values["centroid"][k] if "centroid" in values else achieved.centroid[k]
         size = achieved.covariance[k].diagonal().sum()
-        if r.wanted.mass is not None:
+        if "mass" in values:
             # Volume grows with length^3, the covariance with length^2; a speck says little about size.
-            ratio = (r.wanted.mass[k] / achieved.mass[k].clamp_min(1e-9)).clamp(1 / 8, 8)
+            ratio = (values["mass"][k] / achieved.mass[k].clamp_min(1e-9)).clamp(1 / 8, 8)
             size = size * ratio ** (2 / 3)
-        shape = achieved.normalised_covariance[k] if r.wanted.shape is None else r.wanted.shape[k]
+        shape = values["shape"][k] if "shape" in values else achieved.normalised_covariance[k]
         wires.append(ellipsoid_wire(centroid.double(), (size * shape).double(), frame, TARGET_COLOUR))
     return wires
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from anatomica.anatomy.catalogue import anatomy
+from anatomica.spec.quantities import BY_KEY, MATCHED, Target, Tolerance
+from anatomica.spec.strict import Extent, Grid, Strict, Vector
 
-Vector = tuple[float, float, float]
-Grid = tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
-Extent = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
-Symmetric = tuple[float, float, float, float, float, float]
 Structure = Annotated[list[str], Field(min_length=1)]
 AnatomyName = Literal["cardiac", "aortic", "spinal", "coronary"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Sampled(_Strict):
+class _Sampled(Strict):
     grid: Grid = Field(description="points sampled along the box's three axes")
 
 
@@ -115,62 +109,7 @@ DomainSpec = Annotated[
 ]
 
 
-class BettiPrior(_Strict):
-    """Wanted components, loops and voids; what is left out is free."""
-
-    b0: Annotated[int, Field(ge=0)] | None = None
-    b1: Annotated[int, Field(ge=0)] | None = None
-    b2: Annotated[int, Field(ge=0)] | None = None
-
-    @property
-    def numbers(self) -> tuple[int | None, int | None, int | None]:
-        """Components, loops and voids; None is free."""
-        return self.b0, self.b1, self.b2
-
-
-class Target(_Strict):
-    """Numbers to reach, one value for every domain of the constraint or a list with one a domain.
-
-    What is left out is free, unless a reference label map is given: then `Constraint.match` is read from it.
-    """
-
-    volume_ml: float | list[float] | None = None
-    mass: float | list[float] | None = Field(default=None, description="fraction of the cube's volume")
-    centroid_mm: Vector | list[Vector] | None = None
-    centroid: Vector | list[Vector] | None = Field(default=None, description="in [0, 1]^3 of the cube")
-    shape: Symmetric | list[Symmetric] | None = Field(
-        default=None, description="scale-normalised covariance xx, yy, zz, xy, xz, yz (trace 1)"
-    )
-    spread_mm: float | list[float] | None = Field(
-        default=None, description="root mean square distance from the centroid"
-    )
-    axes_mm: Extent | None = Field(default=None, description="semi-axes of the wanted ellipsoid; sets shape")
-    rotation_deg: Vector | None = Field(
-        default=None, description="turn of those axes about x, then y, then z"
-    )
-    betti: BettiPrior | None = None
-
-    @model_validator(mode="after")
-    def _one_of_each(self) -> Target:
-        pairs = (("volume_ml", "mass"), ("centroid_mm", "centroid"), ("shape", "axes_mm"))
-        for a, b in pairs:
-            if getattr(self, a) is not None and getattr(self, b) is not None:
-                raise ValueError(f"give {a} or {b}, not both")
-        if self.rotation_deg is not None and self.axes_mm is None:
-            raise ValueError("rotation_deg turns axes_mm, which is missing")
-        return self
-
-
-class Tolerance(_Strict):
-    """When a constraint counts as met."""
-
-    mass_percent: Annotated[float, Field(gt=0)] = 2.0
-    centroid_mm: Annotated[float, Field(gt=0)] = 1.0
-    shape: Annotated[float, Field(gt=0)] = 0.02
-    spread_percent: Annotated[float, Field(gt=0)] = 2.0
-
-
-class Weights(_Strict):
+class Weights(Strict):
     """The paper's loss weights, read by `solver: gradient` alone."""
 
     geometric: float = 1.0
@@ -180,15 +119,15 @@ class Weights(_Strict):
     topological: float = 1.0
 
 
-class Constraint(_Strict):
+class Constraint(Strict):
     """One structure, one family of domains, and what its measurements shall be."""
 
     name: str
     structure: Structure
     domain: DomainSpec
-    match: list[Literal["mass", "centroid", "shape", "spread"]] = Field(
-        default=["mass", "centroid", "shape", "spread"],
-        description="what is taken from a reference label map; the paper's update does not see spread",
+    match: list[str] = Field(
+        default=list(MATCHED),
+        description="quantities taken from a reference label map; the paper's update does not see spread",
     )
     target: Target = Target()
     tolerance: Tolerance = Tolerance()
@@ -198,8 +137,16 @@ class Constraint(_Strict):
     )
     temperature: Annotated[float, Field(gt=0)] = Field(default=1.0, description="softmax value for topology")
 
+    @field_validator("match")
+    @classmethod
+    def _known(cls, match: list[str]) -> list[str]:
+        for key in match:
+            if key not in BY_KEY:
+                raise ValueError(f"unknown quantity {key!r}; allowed: {', '.join(BY_KEY)}")
+        return match
 
-class Spec(_Strict):
+
+class Spec(Strict):
     """A named set of constraints on one anatomy."""
 
     name: str

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.errors import AnatomicaError
+from anatomica.spec.quantities import BettiPrior, Target, Tolerance
 from anatomica.spec.spec import (
-    BettiPrior,
     CartesianDomain,
     Constraint,
     CurvilinearDomain,
@@ -16,8 +16,6 @@ from anatomica.spec.spec import (
     InterfaceDomain,
     Spec,
     SphericalDomain,
-    Target,
-    Tolerance,
     Weights,
 )
 

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from anatomica.errors import AnatomicaError
-from anatomica.spec import spec
+from anatomica.spec import quantities, spec
 from anatomica.spec.spec import Spec
 
 
@@ -67,9 +67,9 @@ _Flow.add_representer(list, _represent_list)
 
 _MODELS: dict[str, type[BaseModel]] = {
     "constraints": spec.Constraint,
-    "target": spec.Target,
-    "betti": spec.BettiPrior,
-    "tolerance": spec.Tolerance,
+    "target": quantities.Target,
+    "betti": quantities.BettiPrior,
+    "tolerance": quantities.Tolerance,
     "weights": spec.Weights,
     "global": spec.GlobalDomain,
     "cartesian": spec.CartesianDomain,

@@ -15,14 +15,15 @@ import torch
 
 from anatomica.cli.evaluate import run
 from anatomica.errors import AnatomicaError
-from anatomica.evaluate.experiments.drawing import draw, sampling
+from anatomica.evaluate.experiments.drawing import draw_cell
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
-from anatomica.evaluate.experiments.quality import compare, told_apart
 from anatomica.evaluate.experiments.runner import Runner
-from anatomica.evaluate.experiments.targets import batched, targets
+from anatomica.evaluate.experiments.targets import targets
 from anatomica.evaluate.metrics.nna import one_nna
+from anatomica.evaluate.metrics.quality import compare, told_apart
+from anatomica.measurement.placing import batched
 from anatomica.spec.tasks import task
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
@@ -56,7 +57,6 @@ def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, met
     model = lab.model("coronary")
     asked = targets(lab, WALL, 2)
     assert asked[0].case != asked[1].case
-    config = sampling(model, 2)
     guiding = [t.resolved for t in asked]
     z = torch.randn(2, *model.latent_shape, generator=torch.Generator().manual_seed(0))
     sigma = torch.tensor([1.0, 1.0])
@@ -64,7 +64,7 @@ def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, met
     alone = [method.guidance.denoiser(model, g)(z[i : i + 1], sigma[:1]) for i, g in enumerate(guiding)]
     assert not torch.allclose(together, model.denoiser(z, sigma), atol=1e-4)
     torch.testing.assert_close(together, torch.cat(alone), atol=2e-4, rtol=1e-3)
-    both = draw(model, method, config, [0, 1], guiding)
+    both = draw_cell(model, method, 2, [0, 1], guiding)
     assert both[0].labels.shape == (16, 16, 16)
     assert both[0].seconds > 0
 

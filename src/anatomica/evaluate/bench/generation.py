@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from anatomica.generation.draw import decode
-from anatomica.prior.sampler import noise_levels, sample
+from anatomica.generation.draw import decode, draw
+from anatomica.generation.options import Options
+from anatomica.prior.sampler import noise_levels
 from anatomica.prior.zoo import Model, load_model
 
 BATCHES = (1, 8)
@@ -58,12 +59,12 @@ def timed(model: Model, seeds: range) -> dict[str, float]:
         inside += perf_counter() - began
         return clean
 
+    options = Options(tries=1, repair=False, batch=len(seeds))
     began = perf_counter()
-    z = sample(denoiser, model.latent_shape, seeds, model.sampling, start=model.layout(seeds))
-    sampled = perf_counter()
-    decode(model, z, model.n)
+    (first, *_) = draw(model, seeds, options=options, denoiser=denoiser)
     done = perf_counter()
-    return {"sample": done - began, "U-Net": inside, "decoding": done - sampled}
+    decode(model, first.latent[None].expand(len(seeds), -1, -1, -1, -1), model.n)
+    return {"sample": done - began, "U-Net": inside, "decoding": perf_counter() - done}
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -20,9 +20,13 @@ from anatomica.evaluate.bench import paper_sizes
 from anatomica.evaluate.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.evaluate.bench.timing import Timed, interleaved
 from anatomica.evaluate.experiments.plan import changed
-from anatomica.generation.draw import certificate, generate, resolve_for
-from anatomica.guidance.gauss_newton import Settings, margins, probabilities
+from anatomica.generation.draw import draw, generate
+from anatomica.generation.options import Options
+from anatomica.generation.resolve import resolve_for
+from anatomica.guidance.gauss_newton import Settings
+from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.solver import Guidance
+from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import persistence_pairs
 from anatomica.measurement.placing import Resolved
 from anatomica.prior import presets
@@ -189,11 +193,11 @@ def shares(model: Model, reference: LabelMap, batch: int, rounds: int) -> dict[s
 
 def _probabilities(model: Model, r: Resolved, clean: Tensor) -> Tensor:
     """S in the constraint's first domain, decoded as the solver does."""
-    features = model.autoencoder.field.prepare(model.scaler.restore(clean))
+    now = Prediction.of(model, clean)
     X = r.domains.to(clean).points()[0].expand(len(clean), *r.domains.grid, 3)
     if r.wanted.betti is not None:
-        return margins(model, features, X, r, Settings())
-    return probabilities(model, features, X.flatten(1, -2), r, "sum").reshape(X.shape[:-1])
+        return now.margin(X, r, Settings().skip)
+    return now.probability(X.flatten(1, -2), r, "sum").reshape(X.shape[:-1])
 
 
 def grid_errors(model: Model, targets: int) -> dict[str, dict[str, float]]:
@@ -206,8 +210,9 @@ def grid_errors(model: Model, targets: int) -> dict[str, dict[str, float]]:
             fine = on_grid(tasks.right_ventricle(), CartesianDomain, model.n)
             coarse = resolve_for(model, on_grid(fine, CartesianDomain, n), reference)
             guidance = Guidance(newton=Settings(grid=n), polish=0)
-            (made,) = generate(model, fine, seeds=[i], resolved=coarse, guidance=guidance)
-            for check in certificate(made.label_map, fine, resolve_for(model, fine, reference)):
+            (made,) = draw(model, [i], [coarse], Options(guidance=guidance))
+            wanted = resolve_for(model, fine, reference)
+            for check in certificate(made.label_map, wanted, model.frame.anatomy):
                 errors.setdefault(check.quantity, []).append(check.error)
         found[f"{n}^3"] = {quantity: median(values) for quantity, values in errors.items()}
     return found
@@ -230,16 +235,9 @@ def time_to_met(model: Model, targets: int, until: int = 4) -> dict[str, dict[st
         seconds, met = 0.0, 0
         for i in range(targets):
             reference = phantom(model.anatomy, HELD_OUT + i, model.n).label_map
-            until_met = until if guidance.solver == "gauss-newton" else 1
-            (made,) = generate(
-                model,
-                asked,
-                seeds=[i],
-                reference=reference,
-                guidance=guidance,
-                until_met=until_met,
-                **how,
-            )
+            tries = until if guidance.solver == "gauss-newton" else 1
+            options = Options(guidance=guidance, tries=tries, **how)
+            (made,) = generate(model, asked, seeds=[i], reference=reference, options=options)
             seconds, met = seconds + made.seconds, met + made.met
         found[name] = {
             "targets": targets,

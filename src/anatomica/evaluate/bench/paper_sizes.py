@@ -15,7 +15,7 @@ from anatomica.data.phantoms import phantom
 from anatomica.evaluate.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.evaluate.bench.timing import Timed, interleaved
 from anatomica.evaluate.experiments import paper
-from anatomica.generation.draw import resolve_for
+from anatomica.generation.resolve import resolve_for
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.solver import Guidance
 from anatomica.prior.autoencoder import Autoencoder

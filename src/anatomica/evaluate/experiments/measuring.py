@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.evaluate.experiments.targets import Target
 from anatomica.evaluate.metrics.fidelity import fidelity
 from anatomica.evaluate.metrics.precision import counted
-from anatomica.generation.draw import certificate
-from anatomica.measurement.certificate import all_met
+from anatomica.measurement.certificate import all_met, certificate
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import measure_in, structure_map
 from anatomica.spec.spec import Spec
@@ -23,7 +23,7 @@ def measure_sample(label_map: LabelMap, spec: Spec, target: Target) -> dict[str,
 
     Everything is measured hard, on the argmax, in the target's own domains.
     """
-    checks = certificate(label_map, spec, target.resolved)
+    checks = certificate(label_map, target.resolved, anatomy(spec.anatomy))
     out: dict[str, Any] = {
         "met": all_met(checks),
         "checks_met": sum(c.met for c in checks),

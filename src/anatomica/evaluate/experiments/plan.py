@@ -8,7 +8,7 @@ from typing import Any
 from anatomica.anatomy.catalogue import PAPER_GRID
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.baselines.conditioned import Conditioning
-from anatomica.generation.draw import Decoder
+from anatomica.generation.options import Decoder
 from anatomica.guidance.solver import Guidance
 from anatomica.spec.spec import Spec
 

@@ -15,13 +15,14 @@ from jaxtyping import UInt8
 from scipy import stats
 from torch import Tensor
 
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.anatomy.labels import LabelTable
 from anatomica.evaluate.metrics.bootstrap import distance_interval
 from anatomica.evaluate.metrics.frechet import fmd, morphology
 from anatomica.evaluate.metrics.overlap import pairwise_dice
-from anatomica.generation.draw import decode, generate
+from anatomica.generation.draw import draw
+from anatomica.generation.options import Options
 from anatomica.generation.plausibility import oddities
-from anatomica.prior.sampler import SamplingConfig, sample
 from anatomica.prior.zoo import Model
 
 
@@ -45,14 +46,15 @@ def volume_table(
     return out
 
 
-def draw(model: Model, seeds: range, config: SamplingConfig, batch: int = 8) -> UInt8[Tensor, "m n n n"]:
+def decoded(model: Model, count: int) -> UInt8[Tensor, "m n n n"]:
     """Label indices of unconditional samples at the model's resolution, as decoded."""
-    maps = []
-    for first in range(0, len(seeds), batch):
-        chosen = seeds[first : first + batch]
-        z = sample(model.denoiser, model.latent_shape, chosen, config, start=model.layout(chosen))
-        maps += [torch.from_numpy(m.table.index[m.array]) for m in decode(model, z, model.n)]
-    return torch.stack(maps)
+    options = Options(tries=1, repair=False)
+    return torch.stack([indices(s.label_map) for s in draw(model, range(count), options=options)])
+
+
+def indices(label_map: LabelMap) -> UInt8[Tensor, "n n n"]:
+    """Label indices: positions in the label table."""
+    return torch.from_numpy(label_map.table.index[label_map.array])
 
 
 def quality(
@@ -60,16 +62,15 @@ def quality(
 ) -> dict[str, Any]:
     """The card's numbers for unconditional samples as `generate` gives them; FMD also as first decoded."""
     classes = len(model.table)
-    decoded = draw(model, range(count), model.sampling)
-    made = generate(model, seeds=range(count))
-    maps = torch.stack([torch.from_numpy(s.label_map.table.index[s.label_map.array]) for s in made])
+    raw, made = decoded(model, count), list(draw(model, range(count)))
+    maps = torch.stack([indices(s.label_map) for s in made])
     reference = torch.cat([training, held_out])
     nearest, real = (pairwise_dice(x[:32], training, classes).amax(1) for x in (maps, held_out))
     held = morphology(held_out, classes)
     return {
         "samples": count,
         "fmd": float(f"{fmd(morphology(maps, classes), held):.4g}"),
-        "fmd_as_decoded": float(f"{fmd(morphology(decoded, classes), held):.4g}"),
+        "fmd_as_decoded": float(f"{fmd(morphology(raw, classes), held):.4g}"),
         "mended_share": float(f"{sum(s.mended for s in made) / int((maps > 0).sum()):.4g}"),
         "drawn_a_sample": round(sum(s.drawn for s in made) / count, 3),
         "unlike_training": sum(bool(s.unusual) for s in made),
@@ -110,7 +111,7 @@ def sampling_curve(
             steps = (most + 1) // 2 if method == "stochastic" else most
             config = replace(model.sampling, method=method, rho=rho, steps=steps, s_churn=0.0, eta=eta)
             began = time.perf_counter()
-            maps = draw(model, range(count), config)
+            maps = decoded(replace(model, sampling=config), count)
             seconds = (time.perf_counter() - began) / count
             found = morphology(maps, len(model.table))
             rows.append(

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw, sampling
+from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw_cell
 from anatomica.evaluate.experiments.identity import DRAWING, MEASURING, code_version, content_hash
 from anatomica.evaluate.experiments.lab import Lab, save_arrays
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import Cell, Profile
 from anatomica.evaluate.experiments.targets import Target, resolve_like, targets
 from anatomica.files import write_json
+from anatomica.generation.options import Options
 from anatomica.prior.presets import to_dict
 
 Tell = Callable[[str], None]
@@ -130,10 +131,11 @@ class Runner:
         if cell.method.conditioning is not None:
             baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
             conditions = [condition_of(t, cell.measured) for t in asked]
-        config = sampling(model, self.profile.steps)
         seeds = range(start, start + len(keys))
         for key, made in zip(
-            keys, draw(model, cell.method, config, seeds, resolved, baseline, conditions), strict=True
+            keys,
+            draw_cell(model, cell.method, self.profile.steps, seeds, resolved, baseline, conditions),
+            strict=True,
         ):
             save_arrays(
                 self._sample(key),
@@ -169,7 +171,7 @@ class Runner:
             "weights": model.hash,
             "method": method.identity(),
             "baseline": baseline,
-            "sampling": to_dict(sampling(model, self.profile.steps)),
+            "sampling": to_dict(Options(steps=self.profile.steps).sampling(model)),
             "code": code_version(DRAWING),
         }
         free = method.guidance is None and method.conditioning is None

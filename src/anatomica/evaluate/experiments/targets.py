@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments.lab import Lab
-from anatomica.generation.draw import resolve_for
-from anatomica.measurement.domains.domain import stack
+from anatomica.generation.resolve import resolve_for
 from anatomica.measurement.domains.place import needs_reference
-from anatomica.measurement.placing import Resolved, Wanted
+from anatomica.measurement.placing import Resolved
 from anatomica.spec.spec import Spec
 
 
@@ -58,27 +53,3 @@ def targets(lab: Lab, spec: Spec, count: int) -> list[Target]:
 def resolve_like(lab: Lab, spec: Spec, target: Target) -> tuple[Resolved, ...]:
     """Another spec resolved on the same patient: what guides when it is not what is measured."""
     return resolve_for(lab.model(spec.anatomy), spec, target.reference)
-
-
-def batched(resolved: Sequence[tuple[Resolved, ...]]) -> tuple[Resolved, ...]:
-    """Constraints of several samples as one set with a leading sample axis in domains and targets."""
-    if all(r is resolved[0] for r in resolved):
-        return resolved[0]
-    joined = []
-    for same in zip(*resolved, strict=True):
-        wanted = Wanted(
-            _stacked([r.wanted.mass for r in same]),
-            _stacked([r.wanted.centroid for r in same]),
-            _stacked([r.wanted.shape for r in same]),
-            _stacked([r.wanted.spread for r in same]),
-            same[0].wanted.betti,
-        )
-        joined.append(
-            Resolved(same[0].constraint, same[0].selection, stack([r.domains for r in same]), wanted)
-        )
-    return tuple(joined)
-
-
-def _stacked(values: Sequence[Tensor | None]) -> Tensor | None:
-    there = [v for v in values if v is not None]
-    return torch.stack(there) if there else None

@@ -1,1 +1,8 @@
-"""Label maps as decoded become label maps without misplaced pieces."""
+"""Repair: a piece of a tissue in a place where no training patient has it becomes part of what it touches.
+
+>>> repaired = repair(model, label_map)  # doctest: +SKIP
+"""
+
+from anatomica.generation.repair.mending import Repaired, repair
+
+__all__ = ["Repaired", "repair"]

@@ -7,13 +7,34 @@ little of each there can be.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import UInt8
 from scipy import ndimage
 
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation.repair.narrowing import narrow
 from anatomica.measurement.pieces import Pieces, find_pieces
 from anatomica.prior.neighbours import BEYOND, Neighbours
+from anatomica.prior.zoo import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """A repaired label map, and how many voxels have another label than before."""
+
+    label_map: LabelMap
+    changed: int
+
+
+def repair(model: Model, label_map: LabelMap) -> Repaired:
+    """The label map without misplaced pieces, by what the model's training patients show of neighbours."""
+    if model.neighbours is None:
+        return Repaired(label_map, 0)
+    mended = model.label_map(mend(label_map.table.index[label_map.array], model.neighbours))
+    changed = int((mended.array != label_map.array).sum())
+    return Repaired(mended if changed else label_map, changed)
 
 
 def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:

@@ -1,0 +1,61 @@
+"""Which candidate of a sample is kept, and when another one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.generation.sample import Sample
+from anatomica.measurement.certificate import badness, worth_another
+from anatomica.prior.zoo import Model
+
+TRIES = 12
+"""Unconditional samples are drawn up to this often until they are like a training patient."""
+VARIED = 7
+"""The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
+ANOTHER_SEED = 1_000_003
+"""Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
+
+
+def better(old: Sample | None, new: Sample) -> Sample:
+    """The better of two candidates, with the time and the number of draws of both.
+
+    Fewer unmet checks first, then fewer oddities, of the odd the least mended, then smaller errors.
+    """
+    if old is None:
+        return new
+
+    def key(sample: Sample) -> tuple[int, int, int, float]:
+        unmet, error = badness(sample.checks)
+        return unmet, len(sample.unusual), sample.mended if sample.unusual else 0, error
+
+    kept = new if key(new) < key(old) else old
+    return replace(
+        kept,
+        seconds=old.seconds + new.seconds,
+        cpu_seconds=old.cpu_seconds + new.cpu_seconds,
+        drawn=old.drawn + new.drawn,
+    )
+
+
+def again(sample: Sample, guided: bool) -> bool:
+    """Whether another candidate is wanted: one that meets more, or if nothing was asked a plausible one."""
+    return worth_another(sample.checks) if guided else bool(sample.unusual)
+
+
+def start(
+    model: Model,
+    seeds: Sequence[int],
+    drawn: Sequence[int],
+    best: dict[int, Sample],
+    turn: int,
+    layouts: bool,
+) -> Float[Tensor, "b c h w d"] | None:
+    """What a try of unconditional samples begins with: layouts, the odd samples, or noise (None)."""
+    if model.layouts is None or not layouts:
+        return torch.stack([best[s].latent for s in seeds]) if 0 < turn <= VARIED else None
+    return model.layout(seeds if turn <= VARIED else drawn)

@@ -1,0 +1,59 @@
+"""How samples are drawn: the options that Python, the command line and recipes share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from anatomica.errors import AnatomicaError
+from anatomica.guidance.solver import Guidance
+from anatomica.prior.sampler import SamplingConfig
+from anatomica.prior.zoo import Model
+
+Decoder = Literal["field", "conv"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Everything that decides how samples are drawn, beside the model, the seeds and what is asked."""
+
+    guidance: Guidance = field(default_factory=Guidance)
+    """How constraints act on sampling."""
+    tries: Positive | None = None
+    """Candidates per sample at most: drawn until one is valid, and the best is kept. None: the default."""
+    repair: bool = True
+    """Whether misplaced pieces of a tissue are given to what they touch."""
+    layouts: bool = True
+    """Whether unconditional samples begin in the training patients' layouts, where the model has them."""
+    decoder: Decoder = "field"
+    """What writes the label map."""
+    resolution: Annotated[int, Field(ge=8, le=512)] | None = None
+    """Voxels along the cube's edge; None: the model's."""
+    steps: Positive | None = None
+    """Sampling steps; None: the model's."""
+    method: Literal["euler", "multistep", "stochastic"] | None = None
+    """Sampler; None: the model's."""
+    batch: Positive = 8
+    """Samples computed together."""
+    trace: bool = False
+    """Whether errors are measured at every step, for charts and progress bars; takes a little time."""
+
+    def sampling(self, model: Model) -> SamplingConfig:
+        """The model's sampler with these options."""
+        own = model.sampling
+        return replace(own, steps=self.steps or own.steps, method=self.method or own.method)
+
+    def voxels(self, model: Model) -> int:
+        """Voxels along the edge of the output."""
+        if self.decoder == "conv" and self.resolution not in (None, model.n):
+            raise AnatomicaError(
+                f"the convolutional decoder writes only {model.n}^3 voxels; use decoder 'field'"
+            )
+        return self.resolution or model.n
+
+
+OPTIONS = TypeAdapter(Options)
+"""Reads and writes options as plain data, with every value checked."""

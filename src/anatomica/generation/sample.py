@@ -1,0 +1,57 @@
+"""A generated patient, and what a callback sees while one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.generation.plausibility import Oddity
+from anatomica.guidance.trace import Curve, Error, Features
+from anatomica.measurement.certificate import Check, all_met
+from anatomica.prior.sampler import Step
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sample:
+    """One generated patient: its seed, its label map and the standardised latent it was decoded from.
+
+    `checks` say what was asked and achieved; `unusual` says what makes it unlike every training patient.
+    `drawn` is the number of candidates it was chosen from, `drawn_seed` the seed of the chosen one, and
+    `mended` the number of voxels whose label repair changed. `curves` and `features` are there if a trace was
+    asked for. `seconds` are of the clock, `cpu_seconds` of all threads.
+    """
+
+    seed: int
+    label_map: LabelMap
+    latent: Float[Tensor, "c h w d"]
+    seconds: float
+    cpu_seconds: float = 0.0
+    checks: tuple[Check, ...] = ()
+    drawn: int = 1
+    drawn_seed: int = 0
+    mended: int = 0
+    unusual: tuple[Oddity, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    features: tuple[Features, ...] = ()
+
+    @property
+    def met(self) -> bool:
+        return all_met(self.checks)
+
+
+class Progress(NamedTuple):
+    """What a callback sees once per step of a batch: its seeds, the candidate's number, the sampler's step,
+    and with a trace the errors of each sample."""
+
+    seeds: tuple[int, ...]
+    turn: int
+    step: Step
+    errors: list[list[Error]]
+
+
+Callback = Callable[[Progress], None]
