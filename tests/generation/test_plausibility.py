@@ -65,7 +65,10 @@ def test_nothing_is_unusual_without_a_population(model: Model) -> None:
 
 
 def test_the_verdict_counts_met_samples_that_are_no_anatomy(model: Model) -> None:
-    made = [Sample(seed, patient(model, 400), torch.zeros(3, 4, 4, 4), 1.0) for seed in (4, 5)]
+    made = [
+        Sample(seed=seed, label_map=patient(model, 400), latent=torch.zeros(3, 4, 4, 4), seconds=1.0)
+        for seed in (4, 5)
+    ]
     assert verdict(made) == "2 of 2 meet every constraint; "
     made[0] = replace(made[0], unusual=unusual_tissues(model, made[0].label_map))
     assert verdict(made).startswith("2 of 2 meet every constraint, 1 of these with tissues unlike")

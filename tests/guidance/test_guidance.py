@@ -154,7 +154,7 @@ def test_the_jacobian_is_that_of_autograd(model: Model) -> None:
 
     def spread(z: torch.Tensor) -> torch.Tensor:
         (S,) = parser(model, [r], union="sum")(z)
-        return measure_moments(S, r.domains).size.sum() / (20 / frame.edge_mm) ** 2 / 2 / 0.02
+        return measure_moments(S, r.domains).size.sum() / (20 / model.edge_mm) ** 2 / 2 / 0.02
 
     assert probe.rho.shape == (1, 11)
     for row, of in ((J[0], mass), (J[-1], spread)):

@@ -48,7 +48,7 @@ def test_diagrams_count_what_the_label_map_has(model: Model) -> None:
     resolved = resolve_for(model, SPEC)
     z = torch.randn(1, *model.latent_shape, generator=torch.Generator().manual_seed(1))
     (seen,) = see(model, resolved, z, diagrams=True)
-    (one,) = seen.features
+    (one,) = seen.diagrams
     (finished,) = decode(model, z, 8)
     assert one.diagram.betti(0.5) == betti_numbers(finished.mask("Ve"))
     assert one.wanted == (2, None, None)
@@ -67,7 +67,7 @@ def test_curves_follow_the_steps_and_the_callback_sees_them(model: Model) -> Non
     assert len(curves["topology"].steps) <= 10
     assert curves["volume"].errors[4] == seen[4].errors[0][0].error
     assert all(math.isfinite(e) for c in sample.curves for e in c.errors)
-    assert len(sample.features) == 1
+    assert len(sample.diagrams) == 1
     (plain,) = generate(model, SPEC, seeds=[3], options=Options(steps=10))
     assert plain.curves == ()
     np.testing.assert_array_equal(plain.label_map.array, sample.label_map.array)

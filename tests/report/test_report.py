@@ -20,7 +20,9 @@ from anatomica.generation.recipe import Arguments, changed_versions, make_recipe
 from anatomica.generation.resolve import resolve_for
 from anatomica.guidance.solver import Guidance
 from anatomica.prior.zoo import load_model
-from anatomica.report.report import population_table, report_html, report_table, write_report
+from anatomica.report.html import report_html
+from anatomica.report.tables import population_table, report_table
+from anatomica.report.write import write_report
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
 
@@ -106,7 +108,7 @@ def test_json_holds_checks_curves_features_and_population(made) -> None:
     assert [c["quantity"] for c in first["checks"]] == ["volume", "centroid", "components", "volume"]
     volume = next(c for c in first["curves"] if c["constraint"] == "wall" and c["quantity"] == "volume")
     assert (volume["unit"], volume["steps"], len(volume["errors"])) == ("%", [1, 2, 3, 4], 4)
-    assert first["features"][0]["wanted"] == [1, None, None]
+    assert first["diagrams"][0]["wanted"] == [1, None, None]
     wall, middle = data["population"]
     assert wall["outside"]
     assert wall["nearest"]["volume_ml"] < 1900

@@ -13,7 +13,7 @@ from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
 
-Method = Literal["linear", "nearest"]
+Interpolation = Literal["linear", "nearest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def ras_grid(array: np.ndarray, affine: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def resample(
-    label_map: LabelMap, shape: tuple[int, int, int], affine: np.ndarray, method: Method = "linear"
+    label_map: LabelMap, shape: tuple[int, int, int], affine: np.ndarray, method: Interpolation = "linear"
 ) -> LabelMap:
     """The same anatomy on another grid. Outside the source is background.
 
@@ -225,7 +225,7 @@ def _corners(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), -1).reshape(-1, 3)
 
 
-def regrid(label_map: LabelMap, n: int, method: Method = "linear") -> LabelMap:
+def regrid(label_map: LabelMap, n: int, method: Interpolation = "linear") -> LabelMap:
     """The same box of space on n x n x n voxels."""
     scale = np.array(label_map.shape) / n
     step = np.diag(np.append(scale, 1.0))
@@ -253,7 +253,7 @@ def to_cube(
     label_map: LabelMap,
     anatomy: Anatomy,
     n: int = 128,
-    method: Method = "linear",
+    method: Interpolation = "linear",
     grow: bool = False,
 ) -> LabelMap:
     """The label map in its anatomy's frame: an n^3 isotropic RAS cube around the anatomy's centre.

@@ -36,7 +36,8 @@ def run(
     from anatomica.generation.draw import draw
     from anatomica.generation.feasibility import compare
     from anatomica.generation.recipe import make_recipe
-    from anatomica.report.report import population_table, report_table, volume_table, write_report
+    from anatomica.report.tables import population_table, report_table, volume_table
+    from anatomica.report.write import write_report
 
     writable_folder(out)
     comparisons = compare(prior, resolved)

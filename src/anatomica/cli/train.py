@@ -244,10 +244,11 @@ def baseline(
 
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.baselines.conditioned import folder_name
-    from anatomica.evaluate.baselines.training import CONDITIONINGS, TASKS, train_baseline, tuning
+    from anatomica.evaluate.baselines.training import CONDITIONINGS, train_baseline, tuning
     from anatomica.prior.training.budget import Budget
     from anatomica.prior.training.train import CHECKPOINT, Options
     from anatomica.prior.zoo import load_model
+    from anatomica.spec.tasks import GEOMETRIC
 
     prior = load_model(model, device)
     check_cache(data, prior.anatomy, model)
@@ -258,7 +259,7 @@ def baseline(
     budget = Budget(steps) if steps is not None else Budget(minutes=minutes)
     training = _override(tuning(prior, from_scratch), lr, None)
     console, began = Console(), time.monotonic()
-    for name in task or TASKS:
+    for name in task or GEOMETRIC:
         for kind in CONDITIONINGS:
             if conditioning and str(kind) not in conditioning:
                 continue

@@ -151,7 +151,7 @@ def _candidates(
                 mended=mended,
                 unusual=oddities(model, label_map, mended),
                 curves=() if trace is None else trace.curves(i),
-                features=() if trace is None else trace.features(i),
+                diagrams=() if trace is None else trace.diagrams(i),
             )
         )
     return made

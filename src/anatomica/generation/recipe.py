@@ -134,7 +134,7 @@ def _arguments(data: dict[str, Any]) -> Arguments:
 def _sentence(error: ValidationError) -> str:
     """The first problem: which value, what is wrong with it, what is allowed."""
     problem = error.errors()[0]
-    name, value = str(problem["loc"][-1]), problem["input"]
+    name, value = ".".join(map(str, problem["loc"][-1:])), problem["input"]
     if problem["type"] == "literal_error":
         allowed = problem.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
         return f"unknown {name} {value!r}; allowed: {allowed}"

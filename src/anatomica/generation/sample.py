@@ -11,7 +11,7 @@ from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation.plausibility import Oddity
-from anatomica.guidance.trace import Curve, Error, Features
+from anatomica.guidance.trace import Curve, DomainDiagram, Error
 from anatomica.measurement.certificate import Check, all_met
 from anatomica.prior.sampler import Step
 
@@ -22,7 +22,7 @@ class Sample:
 
     `checks` say what was asked and achieved; `unusual` says what makes it unlike every training patient.
     `drawn` is the number of candidates it was chosen from, `drawn_seed` the seed of the chosen one, and
-    `mended` the number of voxels whose label repair changed. `curves` and `features` are there if a trace was
+    `mended` the number of voxels whose label repair changed. `curves` and `diagrams` are there if a trace was
     asked for. `seconds` are of the clock, `cpu_seconds` of all threads.
     """
 
@@ -37,7 +37,7 @@ class Sample:
     mended: int = 0
     unusual: tuple[Oddity, ...] = ()
     curves: tuple[Curve, ...] = ()
-    features: tuple[Features, ...] = ()
+    diagrams: tuple[DomainDiagram, ...] = ()
 
     @property
     def met(self) -> bool:

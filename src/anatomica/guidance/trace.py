@@ -59,7 +59,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class DomainDiagram:
     """Persistence diagram of the finished sample's margin in one domain, and what was wanted."""
 
     constraint: str
@@ -80,7 +80,7 @@ class Seen:
     """One sample at one moment."""
 
     errors: list[Error]
-    features: list[Features]
+    diagrams: list[DomainDiagram]
 
 
 class Trace:
@@ -101,9 +101,9 @@ class Trace:
         """The finished latents, with their persistence diagrams."""
         self.looks.append((step, see(self.model, self.resolved, z, diagrams=True)))
 
-    def features(self, sample: int) -> tuple[Features, ...]:
+    def diagrams(self, sample: int) -> tuple[DomainDiagram, ...]:
         """Persistence diagrams of one finished sample."""
-        return tuple(self.looks[-1][1][sample].features)
+        return tuple(self.looks[-1][1][sample].diagrams)
 
     def curves(self, sample: int) -> tuple[Curve, ...]:
         """What was seen of one sample of the batch."""
@@ -141,7 +141,7 @@ def see(
             wrong = sum(_wrong(S, r.wanted.betti) for _, S in found)
             seen.errors.append(Error(r.constraint.name, TOPOLOGY, float(wrong), 0.0))
             if diagrams:
-                seen.features.extend(_features(S, r, k) for k, S in found)
+                seen.diagrams.extend(_diagram(S, r, k) for k, S in found)
     return out
 
 
@@ -172,11 +172,11 @@ def _wrong(S: Float[ndarray, "a e g"], prior: BettiPrior) -> int:
     return sum(abs(found - wanted) for found, wanted in both if wanted is not None)
 
 
-def _features(S: Float[ndarray, "a e g"], r: Resolved, k: int) -> Features:
+def _diagram(S: Float[ndarray, "a e g"], r: Resolved, k: int) -> DomainDiagram:
     assert r.wanted.betti is not None
     diagram = persistence(S, min_persistence=SKIP, top=100)
     assert isinstance(diagram, Diagram)
-    return Features(r.constraint.name, k, r.wanted.betti.numbers, diagram)
+    return DomainDiagram(r.constraint.name, k, r.wanted.betti.numbers, diagram)
 
 
 def coarser(grid: Grid, domains: int, most: int = POINTS) -> Grid:

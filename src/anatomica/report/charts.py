@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anatomica.generation.sample import Sample
-from anatomica.guidance.trace import TOPOLOGY, Curve, Features
+from anatomica.guidance.trace import TOPOLOGY, Curve, DomainDiagram
 from anatomica.spec.quantities import BETTI, QUANTITIES
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", "#e377c2")
@@ -155,14 +155,14 @@ def _certified(sample: Sample, curve: Curve) -> float:
     return max((c.in_tolerances for c in checks if c.quantity == curve.quantity), default=0.0)
 
 
-def diagrams_svg(features: Sequence[Features], most: int = 8) -> str:
+def diagrams_svg(diagrams: Sequence[DomainDiagram], most: int = 8) -> str:
     """Persistence diagrams: a feature far from the diagonal is certain; the wanted number of the most
     persistent is filled, all others are hollow and should hug the diagonal."""
-    several = len({f.domain for f in features}) > 1
-    return "".join(_diagram(f, several) for f in features[:most])
+    several = len({d.domain for d in diagrams}) > 1
+    return "".join(_diagram(d, several) for d in diagrams[:most])
 
 
-def _diagram(one: Features, several: bool) -> str:
+def _diagram(one: DomainDiagram, several: bool) -> str:
     axes = Axes(300, 300, (-0.05, 1.05), (-0.05, 1.05))
     body = [f"<line x1='{axes.x(0)}' y1='{axes.y(0)}' x2='{axes.x(1)}' y2='{axes.y(1)}' stroke='#999'/>"]
     names = {}

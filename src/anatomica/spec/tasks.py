@@ -182,6 +182,9 @@ def _described(build: Callable[..., Spec], *arguments: str) -> Spec:
     return build(*arguments).model_copy(update={"description": build.__doc__ or ""})
 
 
+GEOMETRIC = ("right-ventricle", "mitral-valve", "aortic-trunk", "myocardium-wall")
+TOPOLOGICAL = ("atrial-separation", "branch-connectivity", "vertebrae-connectivity", "calcium-count")
+
 TASKS: dict[str, Spec] = {
     spec.name: spec
     for spec in (

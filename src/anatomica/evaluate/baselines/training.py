@@ -41,7 +41,6 @@ from anatomica.prior.zoo import Model
 from anatomica.spec.spec import Spec
 from anatomica.spec.tasks import task as task_of
 
-TASKS = ("right-ventricle", "mitral-valve", "aortic-trunk", "myocardium-wall")
 CONDITIONINGS: tuple[Conditioning, ...] = ("explicit", "implicit")
 DROPOUT = 0.1
 """Share of implicit channels that are left out in training, so that the model can do without them."""

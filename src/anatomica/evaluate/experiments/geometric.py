@@ -29,10 +29,9 @@ from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.tables import conditions, markdown, shown, smallest, write_results
 from anatomica.evaluate.metrics.bootstrap import Interval, mean_interval
 from anatomica.evaluate.metrics.fidelity import SCALES
-from anatomica.spec.tasks import task
+from anatomica.spec.tasks import GEOMETRIC, task
 
 NAME = "geometric"
-TASKS = ("right-ventricle", "mitral-valve", "aortic-trunk", "myocardium-wall")
 METHODS = (UNCONDITIONAL, EXPLICIT, IMPLICIT, GRADIENT_L, GRADIENT_V, NEWTON_L)
 MEASURES = ("mass", "centroid", "covariance")
 BASELINES = ("explicit", "implicit")
@@ -49,7 +48,7 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
             task(name),
             profile.slow if method.slow else profile.samples,
         )
-        for name in TASKS
+        for name in GEOMETRIC
         for method in METHODS
     ]
 
@@ -64,7 +63,7 @@ def fidelities(done: Finished) -> dict[str, Interval]:
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     found, floors = qualities(runner, done)
     rows, summary = [], {}
-    for name in TASKS:
+    for name in GEOMETRIC:
         here = [(f, q) for f, q in zip(done, found, strict=True) if f.cell.task == name]
         errors = [fidelities(f) for f, _ in here]
         best = {key: smallest([e[key].value for e in errors]) for key in MEASURES}
@@ -125,7 +124,7 @@ def floor_lines(floors: dict[tuple[str, int], Quality]) -> str:
 def verdict(done: Sequence[Finished], found: Sequence[Quality]) -> str:
     """The two claims that the table is for, counted."""
     won = total = 0
-    for name in TASKS:
+    for name in GEOMETRIC:
         here = {f.cell.method.key: fidelities(f) for f in done if f.cell.task == name}
         ours = [v for k, v in here.items() if k.startswith("anatomica")]
         theirs = [v for k, v in here.items() if k in BASELINES]
@@ -137,7 +136,7 @@ def verdict(done: Sequence[Finished], found: Sequence[Quality]) -> str:
     if total:
         lines += f"The best approach is Anatomica in {won} of {total} fidelity cells (paper: 7 of 12).\n\n"
     within = guided = 0
-    for name in TASKS:
+    for name in GEOMETRIC:
         here = {f.cell.method.key: q for f, q in zip(done, found, strict=True) if f.cell.task == name}
         if "unconditional" in here:
             for key, q in here.items():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from anatomica.evaluate.experiments.geometric import TASKS, fidelities
+from anatomica.evaluate.experiments.geometric import fidelities
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.plan import GRADIENT_L, Cell, Profile, at_scale, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
-from anatomica.spec.tasks import task
+from anatomica.spec.tasks import GEOMETRIC, task
 
 NAME = "guidance-weight"
 WEIGHTS = (0.01, 0.1, 1.0, 10.0)
@@ -33,7 +33,7 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
             profile.sweep,
             (("loss", loss), ("weight", weight)),
         )
-        for name in TASKS
+        for name in GEOMETRIC
         for loss, off in LOSSES.items()
         for weight in WEIGHTS
     ]

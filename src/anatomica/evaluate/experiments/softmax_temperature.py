@@ -9,8 +9,8 @@ from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.plan import GRADIENT_L, Cell, Profile, changed, resampled, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
-from anatomica.evaluate.experiments.topological import TASKS, precisions
-from anatomica.spec.tasks import task
+from anatomica.evaluate.experiments.topological import precisions
+from anatomica.spec.tasks import TOPOLOGICAL, task
 
 NAME = "softmax-temperature"
 WEIGHTS = (0.2, 1.0, 5.0)
@@ -19,7 +19,7 @@ TEMPERATURES = (1.0, 2.0, 4.0, 8.0)
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
     made = []
-    for name in TASKS:
+    for name in TOPOLOGICAL:
         spec = task(name)
         if not lab.has_model(spec.anatomy):
             continue

@@ -16,10 +16,9 @@ from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.tables import conditions, largest, markdown, shown, write_results
 from anatomica.evaluate.metrics.bootstrap import Interval, share_interval
 from anatomica.evaluate.metrics.precision import SPECK_VOXELS, correct
-from anatomica.spec.tasks import task
+from anatomica.spec.tasks import TOPOLOGICAL, task
 
 NAME = "topological"
-TASKS = ("atrial-separation", "branch-connectivity", "vertebrae-connectivity", "calcium-count")
 METHODS = (UNCONDITIONAL, replace(GRADIENT_L, slow=True), NEWTON_L)
 NUMBERS = ("B0", "B1", "B2")
 
@@ -27,7 +26,7 @@ NUMBERS = ("B0", "B1", "B2")
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
     """The paper's update decodes half of the resolution, as the paper does; Gauss-Newton all of it."""
     made = []
-    for name in (name for name in TASKS if lab.has_model(task(name).anatomy)):
+    for name in (name for name in TOPOLOGICAL if lab.has_model(task(name).anatomy)):
         spec = task(name)
         coarse = at_scale(spec, lab.model(spec.anatomy).n)
         for method in METHODS:
@@ -51,7 +50,7 @@ def precisions(done: Finished, key: str = "betti") -> dict[str, Interval]:
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     found, floors = qualities(runner, done)
     rows, summary = [], {}
-    for name in TASKS:
+    for name in TOPOLOGICAL:
         here = [(f, q) for f, q in zip(done, found, strict=True) if f.cell.task == name]
         raw, clean = ([precisions(f, key) for f, _ in here] for key in ("betti", "betti_without_specks"))
         best = {b: largest([p[b].value for p in raw]) for b in NUMBERS}
@@ -98,7 +97,7 @@ def verdict(done: Sequence[Finished]) -> str:
     lines = ""
     for method in METHODS[1:]:
         above = total = 0
-        for name in TASKS:
+        for name in TOPOLOGICAL:
             here = {f.cell.method.key: precisions(f) for f in done if f.cell.task == name}
             if method.key in here and "unconditional" in here:
                 for b in NUMBERS:

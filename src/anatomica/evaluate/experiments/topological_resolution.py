@@ -9,8 +9,8 @@ from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, Cell, Profile, resampled, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
-from anatomica.evaluate.experiments.topological import TASKS, precisions
-from anatomica.spec.tasks import task
+from anatomica.evaluate.experiments.topological import precisions
+from anatomica.spec.tasks import TOPOLOGICAL, task
 
 NAME = "topological-resolution"
 WEIGHTS = (0.2, 1.0, 5.0)
@@ -19,7 +19,7 @@ PARTS = (4, 2, 1)
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
     made = []
-    for name in TASKS:
+    for name in TOPOLOGICAL:
         spec = task(name)
         if not lab.has_model(spec.anatomy):
             continue

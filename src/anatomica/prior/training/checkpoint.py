@@ -17,7 +17,7 @@ from anatomica.errors import AnatomicaError
 
 
 @dataclass
-class Progress:
+class RunState:
     """Where a run stands. Randomness and data order are functions of (seed, step): no state to keep."""
 
     step: int = 0
@@ -46,7 +46,7 @@ def save_checkpoint(
     model: nn.Module,
     ema: EMA,
     optimizer: torch.optim.AdamW,
-    progress: Progress,
+    progress: RunState,
     about: dict[str, Any],
 ) -> None:
     """Write everything to a new file, then rename: a kill at any moment leaves the old or the new state."""
@@ -64,7 +64,7 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, model: nn.Module, ema: EMA | None = None, optimizer: torch.optim.AdamW | None = None
-) -> tuple[Progress, dict[str, Any]]:
+) -> tuple[RunState, dict[str, Any]]:
     """Put a saved state back into the given objects; returns where the run stood and its description."""
     tensors, header = read_checkpoint(path)
     load_into(model, {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, path)
@@ -80,7 +80,7 @@ def load_checkpoint(
                     k: v if k == "step" else v.to(parameter.device, memory_format=_layout(parameter))
                     for k, v in found.items()
                 }
-    return Progress(**header["progress"]), header["about"]
+    return RunState(**header["progress"]), header["about"]
 
 
 def _layout(parameter: Tensor) -> torch.memory_format:

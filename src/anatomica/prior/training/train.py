@@ -27,7 +27,7 @@ from anatomica.prior.layers import use_checkpointing
 from anatomica.prior.presets import Preset, TrainingConfig, to_dict
 from anatomica.prior.training.augment import augment
 from anatomica.prior.training.budget import Budget, learning_rate
-from anatomica.prior.training.checkpoint import EMA, Progress, load_checkpoint, load_into, save_checkpoint
+from anatomica.prior.training.checkpoint import EMA, RunState, load_checkpoint, load_into, save_checkpoint
 from anatomica.prior.training.crops import tissue_crop
 from anatomica.prior.training.evaluate import reconstruction
 from anatomica.prior.training.latents import cached_latents
@@ -192,7 +192,7 @@ def loop(
     """
     run.mkdir(parents=True, exist_ok=True)
     optimizer = make_optimizer(model, training)
-    ema, progress = EMA(model, training.ema), Progress()
+    ema, progress = EMA(model, training.ema), RunState()
     path = run / CHECKPOINT
     if options.resume:
         progress, before = load_checkpoint(path, model, ema, optimizer)
