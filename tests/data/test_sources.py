@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trees
 
+import trees
 from anatomica.anatomy import nifti
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.data import open_cache, split_of
