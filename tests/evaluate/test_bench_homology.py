@@ -5,18 +5,20 @@ import json
 import numpy as np
 import pytest
 
+from anatomica import _kernel
 from anatomica.evaluate.bench.homology import INPUTS, make_input, run
-from anatomica.measurement.homology import _kernel
 
 
-def test_writes_table_and_json(tmp_path, capsys):
-    result = run(tmp_path / "out", sizes=(12,), rounds=1)
+def test_writes_table_and_json(tmp_path):
+    said = []
+    result = run(tmp_path / "out", sizes=(12,), rounds=1, tell=said.append)
     assert json.loads((tmp_path / "out/homology.json").read_text()) == result
     assert [row["input"] for row in result["rows"]] == list(INPUTS)
     assert all(row["times_the_floor"] > 0 and row["ms"]["gudhi"] > 0 for row in result["rows"])
     table = (tmp_path / "out/homology.md").read_text()
     assert all(f"| {kind} | 12^3 |" in table for kind in INPUTS)
-    assert "extra memory at 12^3" in capsys.readouterr().out
+    assert f"Made by commit {result['provenance']['commit']}" in table
+    assert said[-1].startswith("extra memory at 12^3: ")
 
 
 @pytest.mark.parametrize("kind", INPUTS)

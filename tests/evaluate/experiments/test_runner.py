@@ -19,10 +19,11 @@ from anatomica.evaluate.experiments.drawing import draw, sampling
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
-from anatomica.evaluate.experiments.quality import compare, told_apart
+from anatomica.evaluate.experiments.quality import compare
 from anatomica.evaluate.experiments.runner import Runner
 from anatomica.evaluate.experiments.targets import batched, targets
 from anatomica.evaluate.metrics.nna import one_nna
+from anatomica.evaluate.metrics.quality import told_apart
 from anatomica.spec.tasks import task
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
@@ -113,7 +114,12 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     assert tables[0] == tables[1]
     assert TASK in tables[0]
     assert (tmp_path / "a" / "topological.png").stat().st_size > 1000
-    content = json.loads((tmp_path / "a" / "topological.json").read_text())
+    summary = json.loads((tmp_path / "a" / "topological.json").read_text())
+    assert summary["cells"][0]["samples"] == 4
+    assert set(summary["provenance"]) >= {"commit", "code", "weights"}
+    assert f"Made by commit {summary['provenance']['commit']}" in tables[0]
+    content = json.loads((caches[0] / "results" / "topological-samples.json").read_text())
+    assert (caches[0] / "results" / "topological-samples.png").stat().st_size > 1000
     samples = content["cells"][0]["samples"]
     assert [s["seed"] for s in samples] == [0, 1, 2, 3]
     assert set(samples[0]) >= {"betti", "betti_without_specks", "seconds", "volumes_ml", "met"}
