@@ -41,7 +41,7 @@ def test_a_quick_look_does_not_replace_results(monkeypatch, options: str, folder
 def test_docs_are_made_of_results(monkeypatch) -> None:
     seen = []
     monkeypatch.setattr(
-        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or []
+        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or {}
     )
     assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
     assert seen == [Path("results")]

@@ -32,18 +32,19 @@ def make_weights(
     denoiser_minutes: float,
     workers: int = 1,
     preset_name: str = "small",
+    quiet: bool = False,
 ) -> Path:
     """Phantoms 0 to count - 1 of an anatomy to a model folder, skipping what is already done."""
     config = preset(preset_name)
     n = config.autoencoder.n
-    build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=True)
+    build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=not quiet)
     training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
     maps = training.load_all()
     held_out, fine = held_out_maps(validation, name)
     run = folder / "run"
 
     def options(kind: str) -> Options:
-        return Options(resume=(run / kind / CHECKPOINT).exists())
+        return Options(resume=(run / kind / CHECKPOINT).exists(), quiet=quiet)
 
     budget = Budget(minutes=autoencoder_minutes)
     train_autoencoder(maps, run / "autoencoder", name, config, budget, options("autoencoder"), held_out)
