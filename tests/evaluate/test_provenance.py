@@ -93,7 +93,7 @@ def test_the_page_keeps_prose_and_links_tables_with_their_state(
     first = page.read_text()
     assert first.count("More.\n") == 2
     assert "old\n" not in first
-    links = "[table](../results/new.md), [numbers](../results/new.json), [figure](../results/new.png)"
+    links = "`new`: [table](../results/new.md), [numbers](../results/new.json), [figure](../results/new.png)"
     assert f"{links}; 7 samples; of this code and these weights (commit {today['commit']})\n" in first
     assert "[numbers](../results/older.json); 7 samples; **of older code** (commit abc)\n" in first
     assert "Not run yet: there is no `missing.md`" in first

@@ -58,7 +58,7 @@ def links(name: str, content: dict[str, Any], results: Path, page: Path, state: 
     samples = sum(cell["samples"] for cell in content.get("cells", ()))
     count = f"; {samples} samples" if samples else ""
     told = state if state == CURRENT else f"**{state}**"
-    return f"{listed}{count}; {told} (commit {content['provenance']['commit']})\n"
+    return f"`{name}`: {listed}{count}; {told} (commit {content['provenance']['commit']})\n"
 
 
 def mark_table(table: Path, about: dict[str, Any]) -> None:
