@@ -21,7 +21,7 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
     assert result.exit_code == 0, result.output
     written = {p.name for p in (tmp_path / "out").iterdir()}
     assert written >= {"coronary-000007.nii.gz", "coronary-000008.nii.gz", "contact-sheet.png"}
-    image = nib.load(tmp_path / "out" / "coronary-000007.nii.gz")
+    image = nib.Nifti1Image.from_filename(tmp_path / "out" / "coronary-000007.nii.gz")
     assert image.shape == (16, 16, 16)
     np.testing.assert_allclose(image.header.get_zooms(), 0.8)
     assert "a minute" in result.output

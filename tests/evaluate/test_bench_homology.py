@@ -36,5 +36,5 @@ def test_the_floor_is_the_26_neighbour_stencil():
     counts = [bin(mask).count("1") for mask in masks.tolist()]
     padded = np.pad(volume, 1, constant_values=-1)
     shifts = [(x, y, z) for x in range(3) for y in range(3) for z in range(3)]
-    higher = sum((padded[x : x + 4, y : y + 5, z : z + 6] > volume).astype(int) for x, y, z in shifts)
+    higher = np.sum([padded[x : x + 4, y : y + 5, z : z + 6] > volume for x, y, z in shifts], axis=0)
     assert counts == higher.ravel().tolist()

@@ -93,6 +93,9 @@ def test_targets_in_millilitres_and_millimetres_become_cube_units() -> None:
         " rotation_deg: [0, 0, 90]}\n"
     )
     (r,) = resolve(spec, Frame.model(CARDIAC, 64))
+    assert r.wanted.mass is not None
+    assert r.wanted.centroid is not None
+    assert r.wanted.shape is not None
     assert r.wanted.mass.item() == pytest.approx(140_000 / 256**3)
     np.testing.assert_allclose(r.wanted.centroid[0], 0.5 + np.array([-20, 10, 0]) / 256)
     np.testing.assert_allclose(r.wanted.shape[0], np.diag([1 / 6, 2 / 3, 1 / 6]), atol=1e-12)
@@ -107,6 +110,7 @@ def test_a_domain_that_needs_an_anatomy_says_so() -> None:
 def test_a_reference_gives_domains_and_targets() -> None:
     heart = two_ventricles()
     (r,) = resolve(task("right-ventricle"), Frame.of(heart, CARDIAC), heart)
+    assert r.wanted.mass is not None
     assert r.wanted.mass.item() * 256**3 / 1000 == pytest.approx(heart.volume_ml("RV"), rel=0.03)
     missing = LabelMap(np.where(heart.array == 5, 0, heart.array), heart.affine, heart.table)
     (r,) = resolve(task("right-ventricle"), Frame.of(missing, CARDIAC), missing)

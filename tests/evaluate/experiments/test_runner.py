@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,10 @@ from anatomica.evaluate.experiments.drawing import draw, sampling
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
-from anatomica.evaluate.experiments.quality import compare
 from anatomica.evaluate.experiments.runner import Runner
 from anatomica.evaluate.experiments.targets import batched, targets
 from anatomica.evaluate.metrics.nna import one_nna
-from anatomica.evaluate.metrics.quality import told_apart
+from anatomica.evaluate.metrics.quality import compare, told_apart
 from anatomica.spec.tasks import task
 from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
@@ -70,7 +70,7 @@ def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, met
     assert both[0].seconds > 0
 
 
-def arguments(lab: Lab, cache: Path, out: Path) -> dict:
+def arguments(lab: Lab, cache: Path, out: Path) -> dict[str, Any]:
     return {
         "profile": "quick",
         "samples": 4,
@@ -128,8 +128,9 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     said.clear()
     run("topological", said.append, **given)
     assert not [line for line in said if "a sample" in line]
+    wrong: dict[str, Any] = {**given, "only": ["hearts"]}
     with pytest.raises(AnatomicaError, match="neither a task nor a method"):
-        run("topological", said.append, **(given | {"only": ["hearts"]}))
+        run("topological", said.append, **wrong)
 
 
 def test_topology_is_measured_raw_and_without_specks(lab: Lab) -> None:

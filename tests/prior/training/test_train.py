@@ -122,7 +122,7 @@ def test_the_field_of_a_model_trains_on_alone(tmp_path):
         assert torch.equal(a, b)
     assert trained_steps(made.card, "autoencoder") == 8
     other = load_model(tmp_path / "model")
-    other.autoencoder.encoder.out.bias.add_(1)
+    other.autoencoder.get_parameter("encoder.out.bias").add_(1)
     with pytest.raises(AnatomicaError, match="denoiser would not fit"):
         export_run(tmp_path / "run", tmp_path / "wrong", base=other)
 
@@ -354,6 +354,6 @@ def test_budget_and_schedule():
     assert learning_rate(config, 1.0) == pytest.approx(0.01)
     assert Budget(steps=10).progress(5, 1e9) == 0.5
     assert Budget(minutes=2.0).progress(10**6, 60.0) == 0.5
-    for wrong in ({}, {"steps": 1, "minutes": 1.0}, {"steps": 0}, {"minutes": -1.0}):
+    for steps, minutes in ((None, None), (1, 1.0), (0, None), (None, -1.0)):
         with pytest.raises(AnatomicaError):
-            Budget(**wrong)
+            Budget(steps, minutes)

@@ -24,7 +24,7 @@ from anatomica.evaluate.experiments.plan import (
     Profile,
     at_scale,
 )
-from anatomica.evaluate.experiments.quality import Quality, qualities
+from anatomica.evaluate.experiments.quality import qualities
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.tables import (
     conditions,
@@ -36,6 +36,7 @@ from anatomica.evaluate.experiments.tables import (
 )
 from anatomica.evaluate.metrics.bootstrap import Interval, mean_interval
 from anatomica.evaluate.metrics.fidelity import SCALES
+from anatomica.evaluate.metrics.quality import Quality
 from anatomica.spec.tasks import task
 
 NAME = "geometric"
