@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-sanitize bench lint format clean
+.PHONY: demo test test-slow test-sanitize bench lint format wheel clean
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt tools/lower_star_table.py $(wildcard cpp/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,9 +18,10 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/pyright
 
-# One thread a worker: two workers of two threads each on two cores wait for one another.
+# One thread per worker: two workers of two threads each on two cores wait for one another.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
@@ -44,6 +45,10 @@ bench: $(STAMP)
 	$(BIN)/anatomica bench homology --out results
 	$(BIN)/anatomica bench generation --out results
 	$(BIN)/anatomica bench guidance --out results
+
+# A wheel in dist/ for this machine: the kernel is compiled. It runs anywhere `pip install` can fetch torch.
+wheel: $(STAMP)
+	$(BIN)/python -m pip wheel -q --no-deps --wheel-dir dist .
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from scipy import ndimage
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
 from anatomica.anatomy.catalogue import ANATOMIES
@@ -50,7 +50,7 @@ class Ellipsoid:
 
 def tube(curve: np.ndarray, radius: float, n: int) -> np.ndarray:
     """Voxels within `radius` of a densely sampled curve."""
-    distance, _ = cKDTree(curve).query(voxel_centres(n).reshape(-1, 3), distance_upper_bound=2 * radius)
+    distance, _ = KDTree(curve).query(voxel_centres(n).reshape(-1, 3), distance_upper_bound=2 * radius)
     return (distance <= radius).reshape(n, n, n)
 
 
@@ -74,7 +74,7 @@ def double_torus(n: int) -> np.ndarray:
 
 def box(n: int, low, high) -> np.ndarray:
     points = voxel_centres(n)
-    return ((points >= np.asarray(low)) & (points <= np.asarray(high))).all(-1)
+    return np.all((points >= np.asarray(low)) & (points <= np.asarray(high)), axis=-1)
 
 
 def arch(count: int = 3000) -> np.ndarray:
@@ -107,3 +107,10 @@ def two_ventricles(n: int = 64) -> LabelMap:
     array[Ellipsoid((0.62, 0.5, 0.45), (0.09, 0.08, 0.13)).contains(points)] = table.id_of("RV")
     array[Ellipsoid((0.42, 0.5, 0.66), (0.1, 0.1, 0.08)).contains(points)] = table.id_of("LA")
     return LabelMap(array, cube_affine(256.0, n), table)
+
+
+def components(mask: np.ndarray, neighbours: np.ndarray) -> tuple[np.ndarray, int]:
+    """Connected components by scipy: their numbers from 1 on, and how many."""
+    numbers = np.zeros(mask.shape, np.int32)
+    ndimage.label(mask, neighbours, output=numbers)
+    return numbers, int(numbers.max(initial=0))

@@ -51,8 +51,10 @@ def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4, n: 
         autoencoder = Autoencoder(classes, dataclasses.replace(TINY.autoencoder, n=n))
         edm = EDM(UNet(3, n // 4, TINY.unet), TINY.edm)
         # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
+        last = autoencoder.field.mlp[-1]
+        assert isinstance(last, torch.nn.Linear)
         with torch.no_grad():
-            autoencoder.field.mlp[-1].weight.mul_(6)
+            last.weight.mul_(6)
         scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, n // 4, n // 4, n // 4))
     population = population_moments(ellipsoids(patients, n), classes)
     notes = {"preset": "small"}

@@ -110,7 +110,7 @@ def aortas(root: Path, count: int = 3) -> Path:
 
 def spine(seed: int) -> LabelMap:
     """The real vertebrae L2-L4 of tptbox as they are stored, moved by a whole number of voxels."""
-    image = nib.load(REAL_SPINE)
+    image = nib.Nifti1Image.from_filename(REAL_SPINE)
     array = np.asarray(image.dataobj)
     array = np.roll(array, seed, axis=2)
     return LabelMap(array.astype(np.uint8), np.asarray(image.affine), ANATOMIES["spinal"].table)

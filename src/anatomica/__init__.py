@@ -16,6 +16,7 @@ _HOMES = {
     "AnatomicaError": "errors",
     "LabelMap": "anatomy.label_map",
     "LabelTable": "anatomy.labels",
+    "Options": "generation.options",
     "Spec": "spec.spec",
     "generate": "generation.draw",
     "load": "anatomy.nifti",
@@ -30,6 +31,7 @@ __all__ = [
     "AnatomicaError",
     "LabelMap",
     "LabelTable",
+    "Options",
     "Spec",
     "__version__",
     "generate",
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from anatomica.anatomy.nifti import load, save
     from anatomica.errors import AnatomicaError
     from anatomica.generation.draw import generate
+    from anatomica.generation.options import Options
     from anatomica.measurement.measure import measure
     from anatomica.prior.zoo import load_model
     from anatomica.spec.spec import Spec

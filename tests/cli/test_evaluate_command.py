@@ -1,6 +1,7 @@
 """`anatomica evaluate`: where it writes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -9,7 +10,7 @@ from anatomica.cli import app
 from anatomica.cli.evaluate import run
 from anatomica.errors import AnatomicaError
 
-NOTHING = {
+NOTHING: dict[str, Any] = {
     "samples": None,
     "steps": None,
     "eta": None,
@@ -41,7 +42,7 @@ def test_a_quick_look_does_not_replace_results(monkeypatch, options: str, folder
 def test_docs_are_made_of_results(monkeypatch) -> None:
     seen = []
     monkeypatch.setattr(
-        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or []
+        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or {}
     )
     assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
     assert seen == [Path("results")]
@@ -52,6 +53,6 @@ def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) 
         "anatomica.evaluate.experiments.runner.Runner.run", lambda *_: pytest.fail("samples were drawn")
     )
     (tmp_path / "file").write_text("not a folder")
-    folders = {"baselines": tmp_path, "cache": tmp_path, "out": tmp_path / "file"}
+    folders: dict[str, Any] = {"baselines": tmp_path, "cache": tmp_path, "out": tmp_path / "file"}
     with pytest.raises(AnatomicaError, match="not a folder that can be written to"):
         run("topological", print, "quick", **NOTHING, **folders, list_cells=False)

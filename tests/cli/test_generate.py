@@ -7,9 +7,10 @@ from typer.testing import CliRunner
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.generation.draw import generate
+from anatomica.generation.options import Options
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import export_run, read_autoencoder
-from anatomica.prior.training.train import Options, train_autoencoder, train_denoiser
+from anatomica.prior.training.train import RunOptions, train_autoencoder, train_denoiser
 from anatomica.prior.zoo import load_model, trained_steps
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
@@ -21,7 +22,7 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
     assert result.exit_code == 0, result.output
     written = {p.name for p in (tmp_path / "out").iterdir()}
     assert written >= {"coronary-000007.nii.gz", "coronary-000008.nii.gz", "contact-sheet.png"}
-    image = nib.load(tmp_path / "out" / "coronary-000007.nii.gz")
+    image = nib.Nifti1Image.from_filename(tmp_path / "out" / "coronary-000007.nii.gz")
     assert image.shape == (16, 16, 16)
     np.testing.assert_allclose(image.header.get_zooms(), 0.8)
     assert "a minute" in result.output
@@ -31,7 +32,7 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
 
 
 def test_from_a_run_to_a_model(tmp_path):
-    maps, quiet = ellipsoids(4), Options(quiet=True)
+    maps, quiet = ellipsoids(4), RunOptions(quiet=True)
     run = tmp_path / "run"
     train_autoencoder(maps, run / "autoencoder", "coronary", TINY, Budget(steps=2), quiet)
     autoencoder, about = read_autoencoder(run)
@@ -51,7 +52,11 @@ def test_from_a_run_to_a_model(tmp_path):
         "Ve": ["Ca"],
     }
     assert card["training"]["denoiser"]["step"] == 2
-    assert generate(load_model(folder), seeds=[0], steps=2)[0].label_map.shape == (16, 16, 16)
+    assert generate(load_model(folder), seeds=[0], options=Options(steps=2))[0].label_map.shape == (
+        16,
+        16,
+        16,
+    )
     # And on from there, with other data: the card counts the steps of both.
     model, more, on = load_model(folder), ellipsoids(6, seed=3), tmp_path / "on"
     since = {"model": model.hash, "steps": trained_steps(card, "denoiser")}

@@ -8,7 +8,7 @@ import torch
 from rich.console import Console
 
 from anatomica.cli.progress import sampling_bar
-from anatomica.generation.draw import Progress
+from anatomica.generation.sample import Progress
 from anatomica.prior.sampler import Step
 
 

@@ -10,7 +10,7 @@ from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import read_autoencoder
-from anatomica.prior.training.train import Options, train_autoencoder
+from anatomica.prior.training.train import RunOptions, train_autoencoder
 from anatomica.prior.zoo import steps_of
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
@@ -22,7 +22,7 @@ def run(*arguments) -> None:
 
 
 def tiny_run(folder: Path, anatomy: str) -> Path:
-    quiet = Options(quiet=True)
+    quiet = RunOptions(quiet=True)
     train_autoencoder(ellipsoids(2), folder / "autoencoder", anatomy, TINY, Budget(steps=1), quiet)
     return folder
 

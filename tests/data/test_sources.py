@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trees
 
+import trees
 from anatomica.anatomy import nifti
 from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.data import open_cache, split_of
+from anatomica.data.cache import Split
 from anatomica.data.dataset import LabelMapDataset
 from anatomica.data.exclusion import NO_RULES, Rules, touches_border
 from anatomica.data.phantoms import phantom
@@ -82,7 +84,7 @@ def test_only_the_largest_piece_is_kept_but_of_pulmonary_veins():
     array[1:3, 1:3, 1:3] = CARDIAC.table.id_of("LV")
     array[1:3, 1:3, 50:52] = CARDIAC.table.id_of("PV")
     array[5, 5, 5] = array[6, 6, 6] = CARDIAC.table.id_of("LA")
-    specked = nifti.LabelMap(array, heart.affine, heart.table)
+    specked = LabelMap(array, heart.affine, heart.table)
     clean = totalsegmentator.largest_components(specked)
     assert clean.volume_ml("LV") == heart.volume_ml("LV")
     assert clean.volume_ml("LA") == heart.volume_ml("LA")
@@ -196,7 +198,7 @@ def test_generic_with_a_mapping_and_patients(tmp_path):
             trees.write(
                 root / patient / f"visit{visit}.nii.gz", heart.array + 20 * (heart.array > 0), heart.affine
             )
-    mapping = {i + 20: name for i, name in enumerate(CARDIAC.table.names) if i}
+    mapping: dict[str | int, str] = {i + 20: name for i, name in enumerate(CARDIAC.table.names) if i}
     items = generic.items(root, CARDIAC, mapping, r"^([^/]+)/")
     cache = prepare(items, Job(tmp_path / "out", "cardiac", 32, "generic", Rules()))
     assert [(c.id, c.patient) for c in cache.cases] == [
@@ -350,7 +352,8 @@ def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(tmp_path, worke
 
 def test_training_reads_imported_cases(hearts):
     _, cache = hearts
-    sizes = {s: len(cache.split(s)) for s in ("train", "validation")}
+    splits: tuple[Split, ...] = ("train", "validation")
+    sizes: dict[Split, int] = {s: len(cache.split(s)) for s in splits}
     split = max(sizes, key=lambda s: sizes[s])
     data = LabelMapDataset(cache.folder, split)
     assert data.load_all().shape == (sizes[split], 32, 32, 32)

@@ -20,7 +20,7 @@ from anatomica.evaluate.baselines.conditioned import (
 from anatomica.evaluate.baselines.training import train_baseline, tuning
 from anatomica.measurement.moments import Moments
 from anatomica.prior.training.budget import Budget
-from anatomica.prior.training.train import Options
+from anatomica.prior.training.train import RunOptions
 from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import load_model
 from anatomica.spec.tasks import task
@@ -88,7 +88,7 @@ def test_moments_of_a_map_are_those_of_its_own_domains(tmp_path) -> None:
 def test_training_learns_to_read_the_condition_and_resumes(tmp_path) -> None:
     model, labels = load_model(save_tiny_model(tmp_path / "model")), ellipsoids(12)
     training = dataclasses.replace(tuning(model, False), batch=4, lr=5e-3)
-    out, quiet = tmp_path / "baselines", Options(quiet=True)
+    out, quiet = tmp_path / "baselines", RunOptions(quiet=True)
     made = train_baseline(model, labels, TASK, "implicit", out, Budget(steps=12), quiet, training=training)
     again = train_baseline(
         model,
@@ -97,7 +97,7 @@ def test_training_learns_to_read_the_condition_and_resumes(tmp_path) -> None:
         "implicit",
         out,
         Budget(steps=12),
-        Options(quiet=True, resume=True),
+        RunOptions(quiet=True, resume=True),
         training=training,
     )
     assert again.hash == made.hash
@@ -120,7 +120,9 @@ def test_a_baseline_belongs_to_its_model(tmp_path) -> None:
     model, labels = load_model(save_tiny_model(tmp_path / "model")), ellipsoids(4)
     out = tmp_path / "baselines"
     training = dataclasses.replace(tuning(model, True), batch=2)
-    train_baseline(model, labels, TASK, "explicit", out, Budget(steps=1), Options(quiet=True), True, training)
+    train_baseline(
+        model, labels, TASK, "explicit", out, Budget(steps=1), RunOptions(quiet=True), True, training
+    )
     with pytest.raises(AnatomicaError, match="train it again"):
         load_baseline(out / f"{TASK}-explicit", dataclasses.replace(model, hash="other"))
     with pytest.raises(AnatomicaError, match="is about cardiac anatomy"):

@@ -8,7 +8,6 @@ import torch
 
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.cli.sampling import unlike_training, verdict
-from anatomica.generation.draw import Sample
 from anatomica.generation.plausibility import (
     AREA,
     ROOM,
@@ -20,6 +19,7 @@ from anatomica.generation.plausibility import (
     strange_contacts,
     unusual_tissues,
 )
+from anatomica.generation.sample import Sample
 from anatomica.prior.neighbours import BEYOND, neighbours_of
 from anatomica.prior.zoo import Model, load_model
 from tiny_prior import save_tiny_model

@@ -6,7 +6,7 @@ import torch
 from anatomica.guidance.adaptive_grid import sample_where_it_varies
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.measurement.domains.volumes import global_domain
-from anatomica.measurement.homology import persistence
+from anatomica.measurement.homology import Diagram, persistence
 
 TOLERANCE = Settings().skip
 
@@ -47,6 +47,7 @@ def test_the_diagram_above_the_tolerance_is_the_full_grids(grid, coarsest):
 
     def strong(volume):
         found = persistence(volume.numpy(), min_persistence=2 * TOLERANCE)
+        assert isinstance(found, Diagram)
         return sorted(
             (int(d), float(b), float(e)) for d, b, e in zip(found.dim, found.birth, found.death, strict=True)
         )

@@ -41,8 +41,10 @@ def model(request: pytest.FixtureRequest) -> Model:
         autoencoder = Autoencoder(4, config)
         denoiser = EDM(UNet(3, 4, TINY.unet), TINY.edm)
     # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
+    last = autoencoder.field.mlp[-1]
+    assert isinstance(last, torch.nn.Linear)
     with torch.no_grad():
-        autoencoder.field.mlp[-1].weight.mul_(6)
+        last.weight.mul_(6)
     scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, 4, 4, 4, generator=torch.Generator().manual_seed(1)))
     about = anatomy("coronary")
     for module in (autoencoder, denoiser, scaler):
@@ -182,10 +184,12 @@ def test_overlapping_domains_share_a_jacobian_and_no_slopes(model: Model) -> Non
     both = replace(
         alone[0],
         domains=Domains(
-            *(torch.cat([getattr(a, name), getattr(b, name)]) for name in ("R", "s", "t")),
-            a.grid,
-            torch.cat([a.valid, b.valid]),
-            a.reasons + b.reasons,
+            R=torch.cat([a.R, b.R]),
+            s=torch.cat([a.s, b.s]),
+            t=torch.cat([a.t, b.t]),
+            grid=a.grid,
+            valid=torch.cat([a.valid, b.valid]),
+            reasons=a.reasons + b.reasons,
         ),
         wanted=Wanted({key: torch.cat([v.values[key], w.values[key]]) for key in v.values}),
     )

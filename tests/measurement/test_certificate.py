@@ -15,7 +15,6 @@ from anatomica.measurement.certificate import (
     sentences_not_placed,
     worth_another,
 )
-from anatomica.measurement.measure import measure_cube
 from anatomica.measurement.placing import resolve
 from anatomica.spec.yaml import parse_spec
 from oracles import Ellipsoid, shell, torus, voxel_centres
@@ -118,7 +117,7 @@ def test_a_constraint_without_a_place_is_not_met() -> None:
         "  domain: {family: interface, grid: [4, 8, 8], first: [RV], second: [RA]}\n"
     )
     resolved = resolve(spec, Frame.of(cube, anatomy("cardiac")), cube)
-    checks = certify(measure_cube(cube, spec, resolved), resolved)
+    checks = certificate(cube, resolved, anatomy("cardiac"))
     assert not all_met(checks)
     assert not worth_another(checks), "no sample can meet it"
     (missing,) = not_placed(resolved)
@@ -148,7 +147,7 @@ def test_a_reference_needs_a_structure_that_something_is_taken_from(constraint, 
     )
     (r,) = resolve(spec, Frame.of(cube, anatomy("cardiac")), cube)
     assert bool(r.domains.valid.all()) == valid
-    checks = certify(measure_cube(heart(torus(N)), spec, (r,)), (r,))
+    checks = certificate(heart(torus(N)), (r,), anatomy("cardiac"))
     assert (checks[0].quantity == "domains") != valid
     assert valid or not all_met(checks)
 

@@ -113,6 +113,7 @@ def test_an_empty_substructure_is_finite_and_central() -> None:
     assert m.mass.item() == 0
     torch.testing.assert_close(m.centroid, torch.full((1, 3), 0.5))
     (m.mass.sum() + m.normalised_covariance.sum()).backward()
+    assert S.grad is not None
     assert torch.isfinite(S.grad).all()
     torch.testing.assert_close(normalise(torch.zeros(3, 3)), torch.eye(3) / 3)
 

@@ -3,7 +3,7 @@
 import torch
 
 from anatomica.anatomy.catalogue import anatomy
-from anatomica.prior.autoencoder import Autoencoder, Crop, Posterior, one_hot
+from anatomica.prior.autoencoder import Autoencoder, Crop, PatchHead, Posterior, one_hot
 from anatomica.prior.presets import AutoencoderConfig
 from anatomica.prior.training.evaluate import reconstruction, tissue_fractions
 from anatomica.prior.training.losses import dice_cross_entropy, hard_dice
@@ -28,7 +28,7 @@ def test_label_indices_and_one_hot_volumes_encode_alike():
 def test_decoder_patches_land_where_the_encoder_read_them():
     """Moving the latent by one cell moves the decoded volume by `factor` voxels, if position is left out."""
     model = Autoencoder(4, TINY.autoencoder).eval()
-    torch.nn.init.zeros_(model.conv_decoder.head.from_position.weight)
+    torch.nn.init.zeros_(model.get_parameter("conv_decoder.head.from_position.weight"))
     z = torch.zeros(1, 3, 4, 4, 4)
     z[:, :, 1, 1, 1] = 1.0
     moved = torch.roll(z, (1, 0, 0), (2, 3, 4))
@@ -87,7 +87,9 @@ def test_fractions_are_shares_of_a_voxel():
 
 def test_a_model_that_says_background_everywhere_is_still_summed_up():
     model = Autoencoder(4, TINY.autoencoder)
+    assert isinstance(model.conv_decoder.head, PatchHead)
     for layer in (model.conv_decoder.head.mlp[-1], model.field.mlp[-1]):
+        assert isinstance(layer, torch.nn.Linear)
         torch.nn.init.zeros_(layer.weight)
         layer.bias.data = torch.nn.functional.one_hot(torch.arange(len(layer.bias)) % 4, 4)[:, 0].float()
     result = reconstruction(model, ellipsoids(2), anatomy("coronary").table)

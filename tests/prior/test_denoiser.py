@@ -85,7 +85,8 @@ def test_scaler_standardises_and_restores():
 def test_half_precision_gradients_of_small_grids_are_right(n):
     """Memory full of NaN beforehand: a kernel that reads what nobody wrote shows itself."""
     torch.manual_seed(0)
-    layer = Conv3d(3, 16, 3, padding=1).to(memory_format=torch.channels_last_3d)
+    layer = Conv3d(3, 16, 3, padding=1)
+    layer.to(memory_format=torch.channels_last_3d)  # pyright: ignore[reportCallIssue]
     x = torch.randn(4, 3, n, n, n).to(memory_format=torch.channels_last_3d)
     for _ in range(20):
         junk = [torch.full((1 << 14,), torch.nan) for _ in range(20)]

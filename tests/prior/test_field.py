@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from anatomica.prior.field import Field, decode_labels, decode_on_demand, slice_trilinear
 from anatomica.prior.presets import FieldConfig
@@ -91,7 +92,7 @@ def test_memory_stays_within_the_budget():
     """No tensor that chunked decoding makes may be larger than the stated budget."""
     model, z, largest = field(), latent(1), [0]
 
-    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+    class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             out = func(*args, **(kwargs or {}))
             if isinstance(out, torch.Tensor):

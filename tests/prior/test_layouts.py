@@ -8,6 +8,7 @@ import torch
 
 from anatomica.errors import AnatomicaError
 from anatomica.generation.draw import generate
+from anatomica.generation.options import Options
 from anatomica.prior.layouts import KIN, Layouts, fit_layouts
 from anatomica.prior.sampler import RESTART, karras_schedule
 from anatomica.prior.training.latents import layouts_of
@@ -110,7 +111,8 @@ def test_unconditional_samples_begin_in_them(folder: Path) -> None:
     model = load_model(folder)
     steps = 12
     seen = []
-    generate(model, seeds=[4], steps=steps, until_met=2, callback=lambda progress: seen.append(progress.step))
+    twice = Options(steps=steps, tries=2)
+    generate(model, seeds=[4], options=twice, callback=lambda progress: seen.append(progress.step))
     config = model.sampling
     levels = karras_schedule(steps, config.sigma_min, config.sigma_max, config.rho)
     assert seen[0].count == (levels <= RESTART).sum() - 1
@@ -119,7 +121,7 @@ def test_unconditional_samples_begin_in_them(folder: Path) -> None:
     assert layout is not None
     noise = torch.randn(layout.shape[1:], generator=torch.Generator().manual_seed(4))
     torch.testing.assert_close(seen[0].z[0], layout[0] + seen[0].sigma * noise)
-    (anew,) = generate(replace(model, layouts=None), seeds=[4], steps=steps, until_met=1)
+    (anew,) = generate(replace(model, layouts=None), seeds=[4], options=Options(steps=steps, tries=1))
     assert anew.drawn == 1
 
 

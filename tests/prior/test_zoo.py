@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from anatomica.anatomy.catalogue import anatomy
 from anatomica.cli import app
 from anatomica.errors import AnatomicaError
 from anatomica.generation.draw import generate
+from anatomica.generation.options import Options
 from anatomica.prior.population import label_moments, population_moments, union_moments
 from anatomica.prior.zoo import load_model
 from tiny_prior import ellipsoids, save_tiny_model
@@ -43,14 +45,23 @@ def test_a_path_is_a_folder_even_if_it_is_called_like_an_anatomy(folder, tmp_pat
 
 def test_same_seed_same_label_map_in_any_batch(folder):
     model = load_model(folder)
-    a = generate(model, seeds=[3, 4, 5], steps=3)
-    b = generate(model, seeds=[4], steps=3)
+    three = Options(steps=3)
+    a = generate(model, seeds=[3, 4, 5], options=three)
+    b = generate(model, seeds=[4], options=three)
     np.testing.assert_array_equal(a[1].label_map.array, b[0].label_map.array)
     assert a[0].label_map.shape == (16, 16, 16)
-    assert generate(model, seeds=[4], steps=3, resolution=24)[0].label_map.shape == (24, 24, 24)
-    assert generate(model, seeds=[4], steps=3, decoder="conv")[0].label_map.shape == (16, 16, 16)
+    assert generate(model, seeds=[4], options=replace(three, resolution=24))[0].label_map.shape == (
+        24,
+        24,
+        24,
+    )
+    assert generate(model, seeds=[4], options=replace(three, decoder="conv"))[0].label_map.shape == (
+        16,
+        16,
+        16,
+    )
     with pytest.raises(AnatomicaError, match="convolutional"):
-        generate(model, seeds=[4], decoder="conv", resolution=24)
+        generate(model, seeds=[4], options=Options(decoder="conv", resolution=24))
 
 
 def _broken(folder, tmp_path, change):

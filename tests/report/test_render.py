@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 from PIL import Image
-from scipy import ndimage
 
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.report.render import Camera, contact_sheet, mid_slices, render
 from anatomica.report.wires import focus
-from oracles import Ellipsoid, voxel_centres
+from oracles import Ellipsoid, components, voxel_centres
 
 TABLE = ANATOMIES["cardiac"].table
 
@@ -31,7 +30,7 @@ def test_a_ball_covers_its_disc_at_its_depth() -> None:
 )
 def test_patient_left_is_on_the_right_from_the_front(azimuth: float, mm: tuple, side: str) -> None:
     picture = render(ball(np.array(mm) / 100 + 0.5, 0.1), Camera(azimuth, 0), size=64)
-    columns = np.isfinite(picture.depth_mm).any(0).nonzero()[0]
+    columns = np.flatnonzero(np.any(np.isfinite(picture.depth_mm), axis=0))
     assert (columns.mean() > 32) == (side == "right")
     column, row, _ = picture.project(np.array(mm, float))
     assert abs(column - columns.mean()) < 2
@@ -46,7 +45,7 @@ def test_a_line_one_voxel_wide_is_drawn_without_a_gap(step: tuple[int, int, int]
         array[tuple(np.array((8, 8, 8)) + (i - 8) * np.array(step))] = TABLE.id_of("RV")
     drawn = np.isfinite(render(LabelMap(array, cube_affine(100.0, 32), TABLE), Camera(20, 20), 160).depth_mm)
     assert drawn.any()
-    assert ndimage.label(drawn, np.ones((3, 3)))[1] == 1
+    assert components(drawn, np.ones((3, 3)))[1] == 1
 
 
 def test_hidden_tissue_is_not_drawn_and_a_ghost_is_pale() -> None:

@@ -28,6 +28,7 @@ _MODULES = (
     "generate",
     "evaluate",
     "models",
+    "info",
     "demo",
     "bench",
 )

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
+
 app = typer.Typer(help="Benchmarks: cost as ratios against a rival in the same run.", no_args_is_help=True)
 
 
@@ -14,13 +16,10 @@ def register(main: typer.Typer) -> None:
     main.add_typer(app, name="bench")
 
 
-@app.callback()
-def _bench() -> None:
-    """Keep `bench` a group even while it has one command."""
-
-
 @app.command("homology")
+@with_output
 def homology_command(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder for homology.json and homology.md.")] = Path("results"),
     size: Annotated[
         list[int] | None, typer.Option(help="Edge of the volume, repeatable; default 64 and 128.")
@@ -31,22 +30,26 @@ def homology_command(
     """Persistent homology against cripser and gudhi on four generated inputs, one core each."""
     from anatomica.evaluate.bench.homology import run
 
-    run(out, sizes=size or (64, 128), rounds=rounds, gudhi_up_to=gudhi_up_to)
+    output.result(run(out, size or (64, 128), rounds, gudhi_up_to, tell=output.print))
 
 
 @app.command("measure")
+@with_output
 def measure_command(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder for measure.json and measure.md.")] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 15,
 ) -> None:
     """Parsing and moments: cost against the number of domains, the grid, and one pass over memory."""
     from anatomica.evaluate.bench.measure import run
 
-    run(out, rounds)
+    output.result(run(out, rounds, tell=output.print))
 
 
 @app.command("generation")
+@with_output
 def generation_command(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder for generation.json and .md.")] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 3,
     model: Annotated[
@@ -57,11 +60,13 @@ def generation_command(
     from anatomica.anatomy.catalogue import ANATOMIES
     from anatomica.evaluate.bench.generation import run
 
-    run(out, rounds, tuple(model or ANATOMIES))
+    output.result(run(out, rounds, tuple(model or ANATOMIES), tell=output.print))
 
 
 @app.command("guidance")
+@with_output
 def guidance_command(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder for guidance.json and guidance.md.")] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
     batch: Annotated[int, typer.Option(help="Samples a step.", min=1)] = 4,
@@ -78,4 +83,4 @@ def guidance_command(
     """Guided against unguided steps, decoders and grids against one another, time to a met sample."""
     from anatomica.evaluate.bench.guidance import run
 
-    run(out, rounds, batch, targets, model, preset)
+    output.result(run(out, rounds, batch, targets, model, preset, tell=output.print))

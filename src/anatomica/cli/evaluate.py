@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 RESULTS, QUICK_RESULTS = Path("results"), Path("out/evaluation-quick")
+BASELINES, CACHE = Path("runs/baselines"), Path("runs/evaluation")
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(evaluate)
+    app.command()(with_output(evaluate))
 
 
 def evaluate(
+    output: Output,
     name: Annotated[
         str,
         typer.Argument(
@@ -54,10 +57,8 @@ def evaluate(
     ] = None,
     baselines: Annotated[
         Path, typer.Option("--baselines", help="What `anatomica train baseline` made.")
-    ] = Path("runs/baselines"),
-    cache: Annotated[Path, typer.Option("--cache", help="Finished samples are kept here.")] = Path(
-        "runs/evaluation"
-    ),
+    ] = BASELINES,
+    cache: Annotated[Path, typer.Option("--cache", help="Finished samples are kept here.")] = CACHE,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -70,9 +71,10 @@ def evaluate(
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
     list_cells: Annotated[bool, typer.Option("--list", help="Say what would be run, and stop.")] = False,
 ) -> None:
-    """Run one experiment and write OUT/NAME.md, OUT/NAME.json and OUT/NAME.png.
+    """Run one experiment and write OUT/NAME.md (table), OUT/NAME.json (summary) and OUT/NAME.png (figure).
 
-    OUT is results/ for the profiles here and paper, and out/evaluation-quick for quick.
+    OUT is results/ for the profiles here and paper, and out/evaluation-quick for quick. The numbers and
+    pictures of single samples go into the cache: CACHE/results/NAME-samples.json and .png.
 
     Every sample is kept in the cache under a hash of all that decides it (spec, target, seed, weights, code):
     stop at any time and run the same command again, nothing is drawn twice. With --only the rest of the table
@@ -82,22 +84,23 @@ def evaluate(
 
         anatomica evaluate geometric --profile here --only anatomica-gn --data caches
 
-        anatomica evaluate docs            # puts the tables in results/ into docs/results.md
+        anatomica evaluate docs     # links results/ from docs/results.md, older tables marked
     """
-    from rich.console import Console
-
     from anatomica.evaluate.experiments.page import update_page
 
     if out is None:
         out = QUICK_RESULTS if profile == "quick" and name != "docs" else RESULTS
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
     if name == "docs":
-        filled = update_page(Path("docs/results.md"), out)
-        console.print(f"docs/results.md: {', '.join(filled) or 'no results yet'}")
+        page = Path("docs/results.md")
+        states = update_page(page, out)
+        output.print(f"{page}: {len(states)} tables" if states else f"{page}: no results yet")
+        for table, state in states.items():
+            output.print(f"  {table}: {state}")
+        output.result({"page": page, "tables": states})
         return
-    run(
+    written = run(
         name,
-        console.print,
+        output.print,
         profile,
         samples,
         steps,
@@ -110,7 +113,9 @@ def evaluate(
         out,
         batch,
         list_cells,
+        output.quiet,
     )
+    output.result(written)
 
 
 def run(
@@ -128,8 +133,9 @@ def run(
     out: Path,
     batch: int | None,
     list_cells: bool,
-) -> None:
-    """The command without its options' declarations."""
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """The command without its options' declarations; what it says as plain data."""
     from dataclasses import replace
 
     from anatomica.cli.checks import writable_folder
@@ -141,7 +147,7 @@ def run(
     chosen = experiment(name)
     amount = profile_of(profile, samples, steps)
     amount = replace(amount, batch=batch or amount.batch)
-    lab = Lab(cache, baselines, amount.phantoms, data, models, eta)
+    lab = Lab(cache, baselines, amount.phantoms, data, models, eta, quiet)
     cells = chosen.cells(amount, lab)
     known = sorted({c.task for c in cells} | {c.method.key for c in cells})
     for word in only or ():
@@ -157,11 +163,21 @@ def run(
     if list_cells:
         for cell in cells:
             tell(f"{cell.task:24} {cell.method.key:14} {cell.count:4} samples  {cell.name}")
-        return
+        return {
+            "cells": [
+                {"task": c.task, "method": c.method.key, "samples": c.count, "name": c.name} for c in cells
+            ]
+        }
     writable_folder(out)
     runner = Runner(lab, amount, tell)
     done = runner.run(cells, mine)
     if not done:
         raise AnatomicaError(f"nothing of {name!r} could be run: no model, or no baselines; see above")
     chosen.write(runner, done, out)
-    tell(f"wrote {out / name}.md, .json and .png ({sum(len(f.keys) for f in done)} samples)")
+    count = sum(len(f.keys) for f in done)
+    tell(f"wrote {out / name}.md, .json and .png ({count} samples)")
+    return {
+        "experiment": name,
+        "samples": count,
+        "written": [out / f"{name}.{kind}" for kind in ("md", "json", "png")],
+    }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("measure")(measure_command)
+    app.command("measure")(with_output(measure_command))
     app.add_typer(tasks_app, name="tasks")
 
 
 def measure_command(
+    output: Output,
     source: Annotated[
         Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask a structure.")
     ],
@@ -45,8 +47,6 @@ def measure_command(
     """
     import json
 
-    from rich.console import Console
-
     from anatomica.anatomy.catalogue import anatomy as named
     from anatomica.anatomy.nifti import load
     from anatomica.measurement.measure import measure, to_dict
@@ -60,10 +60,9 @@ def measure_command(
         reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)
         present = ", ".join(label_map.present()) or "none"
         raise AnatomicaError(f"{source}: nothing to measure ({reasons}); tissues in the file: {present}")
-    console = Console()
-    console.print(measurement_table(result))
+    output.print(measurement_table(result))
     if result.frame.edge_mm > kind.edge_mm * 1.001:
-        console.print(
+        output.print(
             f"The cube was enlarged from {kind.edge_mm:g} to {result.frame.edge_mm:g} mm to hold all tissue.",
             style="dim",
         )
@@ -71,7 +70,8 @@ def measure_command(
         out.mkdir(parents=True, exist_ok=True)
         (out / "measurement.json").write_text(json.dumps(to_dict(result), indent=1) + "\n", encoding="utf-8")
         measurement_picture(result, out / "measurement.png")
-        console.print(f"Wrote {out / 'measurement.json'} and {out / 'measurement.png'}")
+        output.print(f"Wrote {out / 'measurement.json'} and {out / 'measurement.png'}")
+    output.result(to_dict(result))
 
 
 def pick_spec(task: str | None, path: Path | None, anatomy: str | None) -> Spec | None:
@@ -131,36 +131,55 @@ tasks_app = typer.Typer(help="The paper's tasks by name.", invoke_without_comman
 
 
 @tasks_app.callback()
-def tasks_list(context: typer.Context) -> None:
+@with_output
+def tasks_list(output: Output, context: typer.Context) -> None:
     """List the paper's tasks; `anatomica tasks show NAME` prints one as YAML to start your own spec from."""
     if context.invoked_subcommand is not None:
         return
-    from rich.console import Console
     from rich.table import Table
 
     from anatomica.spec.tasks import TASKS
 
     table = Table("task", "anatomy", "structures", "what")
     for name, spec in TASKS.items():
-        tissues = " / ".join("+".join(c.structure) for c in spec.constraints)
+        tissues = " / ".join(" + ".join(c.structure) for c in spec.constraints)
         table.add_row(name, spec.anatomy, tissues, spec.description)
-    Console().print(table)
+    output.print(table)
+    output.result(
+        {
+            "tasks": [
+                {
+                    "name": name,
+                    "anatomy": spec.anatomy,
+                    "structures": [c.structure for c in spec.constraints],
+                    "description": spec.description,
+                }
+                for name, spec in TASKS.items()
+            ]
+        }
+    )
 
 
 @tasks_app.command("show")
-def tasks_show(name: Annotated[str, typer.Argument(help="A task's name.")]) -> None:
+@with_output
+def tasks_show(output: Output, name: Annotated[str, typer.Argument(help="A task's name.")]) -> None:
     """Print a task as YAML."""
     from anatomica.spec.tasks import task
     from anatomica.spec.yaml import dump_spec
 
-    typer.echo(dump_spec(task(name)), nl=False)
+    spec = task(name)
+    output.print(dump_spec(spec).rstrip("\n"))
+    output.result(spec.model_dump(mode="json"))
 
 
 @tasks_app.command("schema")
-def tasks_schema() -> None:
+@with_output
+def tasks_schema(output: Output) -> None:
     """Print the JSON Schema of specs, for editors that check YAML while you type."""
     import json
 
     from anatomica.spec.spec import Spec
 
-    typer.echo(json.dumps(Spec.model_json_schema(), indent=2))
+    schema = Spec.model_json_schema()
+    output.print(json.dumps(schema, indent=2))
+    output.result(schema)

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
+
 
 def register(app: typer.Typer) -> None:
-    app.command("models")(models_command)
+    app.command("models")(with_output(models_command))
 
 
 def models_command(
+    output: Output,
     folder: Annotated[
         list[Path] | None, typer.Argument(help="Model folders; default: the shipped weights.")
     ] = None,
@@ -31,22 +34,21 @@ def models_command(
     - `anatomica models`
     - `anatomica models runs/models/cardiac --markdown`
     """
-    from rich.console import Console
     from rich.table import Table
 
     from anatomica.prior.zoo import card_numbers, shipped
 
     cards = [card_numbers(name) for name in (folder or shipped())]
-    console = Console()
+    output.result({"models": cards})
     if not cards:
-        console.print("No weights are shipped with this package; `anatomica train all` makes them.")
+        output.print("No weights are shipped with this package; `anatomica train all` makes them.")
         return
     rows = [[key, *(card[key] for card in cards)] for key in cards[0]]
     if markdown:
         rows.insert(1, ["---"] * len(rows[0]))
-        console.print("\n".join(f"| {' | '.join(r)} |" for r in rows), highlight=False, soft_wrap=True)
+        output.print("\n".join(f"| {' | '.join(r)} |" for r in rows))
         return
     table = Table(*rows[0])
     for row in rows[1:]:
         table.add_row(*row)
-    console.print(table)
+    output.print(table)

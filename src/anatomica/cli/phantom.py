@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ SHEET = 16
 
 
 def register(app: typer.Typer) -> None:
-    app.command("phantom")(phantom)
-    app.command("phantom-population")(phantom_population)
+    app.command("phantom")(with_output(phantom))
+    app.command("phantom-population")(with_output(phantom_population))
 
 
 def phantom(
+    output: Output,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; made if it is not there.")],
     anatomy: Annotated[
         str, typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.")
@@ -57,7 +59,6 @@ def phantom(
 
     To train on phantoms, make a cache instead: `anatomica prepare phantoms --help`.
     """
-    from rich.console import Console
     from rich.progress import Progress
 
     from anatomica.anatomy.nifti import save
@@ -65,22 +66,26 @@ def phantom(
 
     if out.exists() and not out.is_dir():
         raise AnatomicaError(f"{out} is a file; give a folder to write the phantoms to")
-    console = Console()
-    images, titles = [], []
-    with Progress(console=console, transient=True) as bar:
+    images, titles, written = [], [], []
+    with Progress(console=output.console, transient=True) as bar:
         for number in bar.track(range(seed, seed + count), description=f"{anatomy} phantoms"):
             made = make(anatomy, number, resolution, pathology)
             name = f"{anatomy}-{number:06d}"
             save(made.label_map, out / f"{name}.nii.gz")
-            (out / f"{name}.truth.json").write_text(json.dumps(made.truth.as_json(), indent=1) + "\n")
+            truth = json.dumps(made.truth.as_json(), indent=1) + "\n"
+            (out / f"{name}.truth.json").write_text(truth, encoding="utf-8")
+            about = {"seed": number, "pathology": made.truth.pathology}
+            written.append(about | {"label_map": out / f"{name}.nii.gz"})
             if len(images) < SHEET:
                 images.append(_picture(made))
                 titles.append(_title(made))
     _sheet(images, titles, out / "contact-sheet.png")
-    console.print(f"{count} {anatomy} phantoms at {resolution}^3 written to {out}", highlight=False)
+    output.print(f"{count} {anatomy} phantoms at {resolution}^3 written to {out}")
+    output.result({"anatomy": anatomy, "resolution": resolution, "folder": out, "phantoms": written})
 
 
 def phantom_population(
+    output: Output,
     anatomy: Annotated[
         list[str] | None,
         typer.Option("--anatomy", "-a", help="Which to measure, may be given more than once; default: all."),
@@ -101,20 +106,19 @@ def phantom_population(
 
     Example: `anatomica phantom-population --anatomy cardiac --count 200`
     """
-    from rich.console import Console
     from rich.progress import Progress
 
     from anatomica.anatomy.catalogue import ANATOMIES
     from anatomica.anatomy.catalogue import anatomy as anatomy_of
     from anatomica.data.phantom_population import measure, outside, page
     from anatomica.data.phantoms import phantom as make
+    from anatomica.evaluate.provenance import provenance
 
-    console = Console()
     names = [anatomy_of(name).name for name in anatomy or ANATOMIES]
     complaints = []
     results.mkdir(parents=True, exist_ok=True)
     for name in names:
-        with Progress(console=console, transient=True) as bar:
+        with Progress(console=output.console, transient=True) as bar:
             task = bar.add_task(f"{name} phantoms", total=count + SHEET)
             result = measure(name, count, 0, resolution, compared, partial(bar.advance, task))
             images, titles = [], []
@@ -124,17 +128,21 @@ def phantom_population(
                 titles.append(_title(made))
                 bar.advance(task)
         _sheet(images, titles, docs / "images" / f"phantoms-{name}.png")
-        (results / f"phantoms-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        content = result | {"provenance": provenance("data.phantom_population", {})}
+        text = json.dumps(content, indent=1) + "\n"
+        (results / f"phantoms-{name}.json").write_text(text, encoding="utf-8")
         wrong = len({line.split(":")[0] for line in result["wrong_topology"]})
         complaints += [f"{name}: {value} is more than one published SD off" for value in outside(result)]
         if wrong > 0.01 * count:
             complaints.append(f"{name}: the stated topology is wrong in {wrong} of {count}")
-        console.print(f"{name}: {count} patients measured", highlight=False)
+        output.print(f"{name}: {count} patients measured")
     known = [results / f"phantoms-{name}.json" for name in ANATOMIES]
-    text = page(json.loads(path.read_text()) for path in known if path.exists())
-    (docs / "phantoms.md").write_text(text)
+    text = page(json.loads(path.read_text(encoding="utf-8")) for path in known if path.exists())
+    (docs / "phantoms.md").write_text(text, encoding="utf-8")
     for line in complaints:
-        console.print(line, highlight=False, style="yellow")
+        output.print(line, style="yellow")
+    measured = {"anatomies": names, "count": count, "page": docs / "phantoms.md"}
+    output.result(measured | {"complaints": complaints})
     if complaints:
         raise typer.Exit(1)
 

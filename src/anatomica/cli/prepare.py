@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ CORONARY = AnatomyName.coronary
 
 
 @prepare.command()
+@with_output
 def phantoms(
+    output: Output,
     anatomy: AnatomyOption,
     out: Out,
     count: Annotated[int, typer.Option("--count", min=1, help="How many patients.")] = 200,
@@ -83,13 +86,17 @@ def phantoms(
     """
     from anatomica.data.sources.phantoms import build_phantom_cache
 
+    shown = not output.quiet
     _tell(
-        build_phantom_cache(anatomy.value, count, out, resolution, seed, _processes(workers), progress=True)
+        output,
+        build_phantom_cache(anatomy.value, count, out, resolution, seed, _processes(workers), progress=shown),
     )
 
 
 @prepare.command()
+@with_output
 def totalsegmentator(
+    output: Output,
     anatomy: AnatomyOption,
     root: Root,
     out: Out,
@@ -109,11 +116,13 @@ def totalsegmentator(
     from anatomica.data.sources import totalsegmentator as source
 
     items = source.items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "totalsegmentator", anatomy, out, resolution, workers, (missing, border, volume))
+    _prepare(output, items, "totalsegmentator", anatomy, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
+@with_output
 def ctspine1k(
+    output: Output,
     root: Root,
     out: Out,
     anatomy: AnatomyOption = SPINAL,
@@ -130,11 +139,13 @@ def ctspine1k(
     from anatomica.data.sources import spines
 
     items = spines.ctspine1k_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "ctspine1k", anatomy, out, resolution, workers, (missing, border, volume))
+    _prepare(output, items, "ctspine1k", anatomy, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
+@with_output
 def verse(
+    output: Output,
     root: Root,
     out: Out,
     anatomy: AnatomyOption = SPINAL,
@@ -151,11 +162,13 @@ def verse(
     from anatomica.data.sources import spines
 
     items = spines.verse_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "verse", anatomy, out, resolution, workers, (missing, border, volume))
+    _prepare(output, items, "verse", anatomy, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command(name="disrupt-cad")
+@with_output
 def disrupt_cad(
+    output: Output,
     root: Root,
     out: Out,
     anatomy: AnatomyOption = CORONARY,
@@ -177,11 +190,14 @@ def disrupt_cad(
     items = source.items(_folder(root, out), _anatomy(anatomy), mapping, crops)
     # The window is named so that a cache of windows of 128 frames, whatever their length, is not added to.
     options = (*options, ("crops", str(crops)), ("window_mm", f"{_anatomy(anatomy).edge_mm:g}"))
-    _prepare(items, "disrupt-cad", anatomy, out, resolution, workers, (missing, border, volume), options)
+    rules = missing, border, volume
+    _prepare(output, items, "disrupt-cad", anatomy, out, resolution, workers, rules, options)
 
 
 @prepare.command()
+@with_output
 def generic(
+    output: Output,
     anatomy: AnatomyOption,
     root: Root,
     out: Out,
@@ -208,10 +224,11 @@ def generic(
 
     mapping, options = _mapping(labels)
     items = source.items(_folder(root, out), _anatomy(anatomy), mapping, patient)
-    _prepare(items, "generic", anatomy, out, resolution, workers, (missing, border, volume), options)
+    _prepare(output, items, "generic", anatomy, out, resolution, workers, (missing, border, volume), options)
 
 
 def _prepare(
+    output: Output,
     items: list[Item],
     source: str,
     anatomy: AnatomyName,
@@ -225,29 +242,34 @@ def _prepare(
     from anatomica.data.prepare import Job, prepare
 
     job = Job(out, anatomy.value, resolution, source, Rules(*rules), options)
-    _tell(prepare(items, job, _processes(workers), progress=True))
+    _tell(output, prepare(items, job, _processes(workers), progress=not output.quiet))
 
 
-def _tell(cache: Cache) -> None:
+def _tell(output: Output, cache: Cache) -> None:
     """One line of what there is now, and how many cases each rule left out."""
     from collections import Counter
 
-    from rich.console import Console
-
     train = len(cache.split("train"))
-    console = Console()
-    console.print(
+    output.print(
         f"{cache.folder}: {len(cache.cases)} cases at {cache.n}^3 ({train} train, {len(cache.cases) - train} "
-        f"validation), {len(cache.excluded)} left out",
-        highlight=False,
-        soft_wrap=True,
+        f"validation), {len(cache.excluded)} left out"
     )
     rules = re.compile(r"(?:^|; )(missing|border|volume|unreadable|failed): ")
     why = Counter(rule for e in cache.excluded for rule in rules.findall(e.reason))
     for reason, count in why.most_common():
-        console.print(f"  {reason}: {count}", highlight=False)
+        output.print(f"  {reason}: {count}")
     if not cache.cases:
         raise AnatomicaError(f"{cache.folder}: no case is left; manifest.json says why for each")
+    output.result(
+        {
+            "folder": cache.folder,
+            "resolution": cache.n,
+            "cases": len(cache.cases),
+            "train": train,
+            "left_out": len(cache.excluded),
+            "reasons": dict(why.most_common()),
+        }
+    )
 
 
 def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:

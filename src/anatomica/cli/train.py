@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anatomica.cli.checks import check_cache
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def register(app: typer.Typer) -> None:
 
 
 @train.command()
+@with_output
 def autoencoder(
+    output: Output,
     anatomy: AnatomyOption,
     data: Data,
     out: Out,
@@ -84,7 +87,7 @@ def autoencoder(
     Example: `anatomica train autoencoder -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20`
     """
     from anatomica.prior.presets import preset as preset_of
-    from anatomica.prior.training.train import Options, train_autoencoder
+    from anatomica.prior.training.train import RunOptions, train_autoencoder
 
     config = preset_of(preset)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
@@ -94,17 +97,20 @@ def autoencoder(
         training = dataclasses.replace(training, kl=kl)
     config = dataclasses.replace(config, train_autoencoder=training)
     maps, held_out = _load(data, anatomy, config)
-    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps))
     model, since = _start(start, anatomy, "autoencoder")
     known = model and model.autoencoder
     train_autoencoder(
         maps, out / "autoencoder", anatomy, config, budget, options, held_out, known, since=since
     )
+    output.result(_trained(out / "autoencoder"))
 
 
 @train.command()
+@with_output
 def decoders(
+    output: Output,
     anatomy: AnatomyOption,
     data: Data,
     out: Out,
@@ -136,7 +142,7 @@ def decoders(
         anatomica train export runs/spinal --from spinal -d caches/spinal -o models/spinal
     """
     from anatomica.prior.presets import preset as preset_of
-    from anatomica.prior.training.train import Options, train_autoencoder
+    from anatomica.prior.training.train import RunOptions, train_autoencoder
     from anatomica.prior.zoo import steps_of
 
     config = preset_of(preset)
@@ -153,7 +159,7 @@ def decoders(
     sizes = dataclasses.replace(known.config, field=config.autoencoder.field)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
     maps, held_out = _load(data, anatomy, config)
-    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps))
     train_autoencoder(
         maps,
@@ -168,10 +174,13 @@ def decoders(
         field_only=field_only,
         since=since,
     )
+    output.result(_trained(out / "decoders"))
 
 
 @train.command()
+@with_output
 def denoiser(
+    output: Output,
     anatomy: AnatomyOption,
     data: Data,
     out: Out,
@@ -194,23 +203,26 @@ def denoiser(
     Example: `anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40`
     """
     from anatomica.prior.presets import preset as preset_of
-    from anatomica.prior.training.train import Options, train_denoiser
+    from anatomica.prior.training.train import RunOptions, train_denoiser
 
     config = preset_of(preset)
     training = _override(config.train_denoiser, lr, batch, optimizer)
     model, _ = _autoencoder_of(out, anatomy)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
     maps, _ = _load(data, anatomy, config)
-    options = Options(seed, device, resume, bf16, compile, checkpointing)
+    options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
     known, since = _start(start, anatomy, "denoiser")
     train_denoiser(
         maps, model, out / "denoiser", anatomy, config, budget, options, known and known.denoiser, since
     )
+    output.result(_trained(out / "denoiser"))
 
 
 @train.command()
+@with_output
 def baseline(
+    output: Output,
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of all baselines.")] = Path(
         "runs/baselines"
@@ -240,13 +252,11 @@ def baseline(
     """
     import time
 
-    from rich.console import Console
-
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.baselines.conditioned import folder_name
     from anatomica.evaluate.baselines.training import CONDITIONINGS, train_baseline, tuning
     from anatomica.prior.training.budget import Budget
-    from anatomica.prior.training.train import CHECKPOINT, Options
+    from anatomica.prior.training.train import CHECKPOINT, RunOptions
     from anatomica.prior.zoo import load_model
     from anatomica.spec.tasks import GEOMETRIC
 
@@ -258,18 +268,29 @@ def baseline(
     maps = LabelMapDataset(data, "train", prior.n).load_all()
     budget = Budget(steps) if steps is not None else Budget(minutes=minutes)
     training = _override(tuning(prior, from_scratch), lr, None)
-    console, began = Console(), time.monotonic()
+    began, runs = time.monotonic(), []
     for name in task or GEOMETRIC:
         for kind in CONDITIONINGS:
             if conditioning and str(kind) not in conditioning:
                 continue
             resume = (out / folder_name(name, kind) / CHECKPOINT).exists()
-            options = Options(seed, device, resume)
+            options = RunOptions(seed, device, resume, quiet=output.quiet)
             made = train_baseline(prior, maps, name, kind, out, budget, options, from_scratch, training)
             spent = (time.monotonic() - began) / 60
-            console.print(
-                f"{out / folder_name(name, kind)}: {made.hash}, {spent:.1f} min in all", highlight=False
-            )
+            output.print(f"{out / folder_name(name, kind)}: {made.hash}, {spent:.1f} min in all")
+            runs.append({"task": name, "conditioning": str(kind), "hash": made.hash})
+    output.result({"folder": out, "baselines": runs})
+
+
+def _trained(run: Path) -> dict[str, Any]:
+    """What a finished run says for itself: its folder, steps and time, and the last step's losses."""
+    from anatomica.prior.training.checkpoint import read_checkpoint
+    from anatomica.prior.training.log import read_log
+    from anatomica.prior.training.train import CHECKPOINT
+
+    _, header = read_checkpoint(run / CHECKPOINT)
+    *_, last = read_log(run / "log.jsonl") or [{}]
+    return {"folder": run, **header["progress"], "last": last}
 
 
 def _start(name: str | None, anatomy: str, kind: str) -> tuple[Model | None, dict[str, Any] | None]:

@@ -8,16 +8,18 @@ from typing import Annotated
 import typer
 
 from anatomica.cli.checks import check_cache
+from anatomica.cli.output import Output, with_output
 from anatomica.cli.train import Data, train
 
 
 def register(app: typer.Typer) -> None:
-    train.command()(export)
-    train.command()(check)
-    train.command("all")(all_)
+    train.command()(with_output(export))
+    train.command()(with_output(check))
+    train.command("all")(with_output(all_))
 
 
 def export(
+    output: Output,
     run: Annotated[Path, typer.Argument(help="The run's folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's folder.")],
     data: Annotated[
@@ -36,8 +38,6 @@ def export(
 
     Example: `anatomica train export runs/cardiac --data caches/cardiac --out models/cardiac`
     """
-    from rich.console import Console
-
     from anatomica.prior.training.run import export_run, read_autoencoder
     from anatomica.prior.training.weights import held_out_maps
     from anatomica.prior.zoo import load_model
@@ -60,10 +60,12 @@ def export(
     base = None if start is None else load_model(start)
     folder = export_run(run, out, maps, held_out, finer, notes=notes, base=base)
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
-    Console().print(f"wrote {folder} ({size:.1f} MB)", highlight=False)
+    output.print(f"wrote {folder} ({size:.1f} MB)")
+    output.result({"folder": folder, "megabytes": round(size, 1), "hash": load_model(folder).hash})
 
 
 def check(
+    output: Output,
     model: Annotated[Path, typer.Argument(help="A model's folder; its card gets the numbers.")],
     data: Data,
     samples: Annotated[int, typer.Option("--samples", min=8, help="Unconditional samples to draw.")] = 64,
@@ -96,8 +98,6 @@ def check(
     import json
     from dataclasses import replace
 
-    from rich.console import Console
-
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.experiments.prior import quality, sampling_curve
     from anatomica.files import write_atomic
@@ -125,12 +125,14 @@ def check(
         "samples": quality(prior, maps, held_out, samples),
     }
     write_atomic(model / "card.json", (json.dumps(prior.card | numbers, indent=1) + "\n").encode())
-    Console().print_json(json.dumps(numbers))
+    output.print(json.dumps(numbers, indent=2))
     if curve is not None:
-        sampling_curve(prior, held_out, curve, tell=Console().print)
+        sampling_curve(prior, held_out, curve, tell=output.print)
+    output.result({"folder": model, **numbers})
 
 
 def all_(
+    output: Output,
     out: Annotated[Path, typer.Option("--out", "-o", help="Caches and runs go here.")] = Path("runs"),
     weights: Annotated[
         Path | None, typer.Option("--weights", help="Where models go; default: the package's weights.")
@@ -147,15 +149,16 @@ def all_(
     """
     import time
 
-    from rich.console import Console
-
     from anatomica.anatomy.catalogue import ANATOMIES
     from anatomica.prior.training.weights import make_weights
     from anatomica.prior.zoo import WEIGHTS
 
-    console, began = Console(), time.monotonic()
+    began, written = time.monotonic(), []
     for name in anatomy or list(ANATOMIES):
         target = (WEIGHTS if weights is None else weights) / name
-        make_weights(name, out / name, target, count, autoencoder_minutes, denoiser_minutes, workers)
+        minutes = autoencoder_minutes, denoiser_minutes
+        make_weights(name, out / name, target, count, *minutes, workers, quiet=output.quiet)
         spent = (time.monotonic() - began) / 60
-        console.print(f"wrote {target}; {spent:.1f} min in all", highlight=False)
+        output.print(f"wrote {target}; {spent:.1f} min in all")
+        written.append(target)
+    output.result({"models": written})

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import re
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -36,6 +34,7 @@ from anatomica.data.cache import (
 from anatomica.data.exclusion import NO_RULES, Rules, faults
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_atomic, write_json
+from anatomica.machine import end_with_parent
 
 
 class Loaded(NamedTuple):
@@ -103,9 +102,7 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
         yield from (make_case(item, job) for item in items)
         return
     # spawn: forking a process that already runs threads (torch, BLAS) can hang the child.
-    with ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
-    ) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
         futures = [pool.submit(make_case, item, job) for item in items]
         try:
             for future in as_completed(futures):
@@ -117,16 +114,10 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
             ) from None
 
 
-def _start_worker(parent: int) -> None:
-    """One thread a worker, and no worker that outlives a killed run (it would wait for work for ever)."""
+def _start_worker() -> None:
+    """One thread per worker, and no worker that outlives a killed run."""
     os.environ["OMP_NUM_THREADS"] = "1"
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with_parent()
 
 
 def make_case(item: Item, job: Job) -> Case | Exclusion:

@@ -142,8 +142,10 @@ class _OnDemand(torch.autograd.Function):
         return torch.cat([field.at(features, p) for p in chunks], dim=1)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    @once_differentiable  # whose wrapper takes `ctx` by position only
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor, None, None]:
         features, points = ctx.saved_tensors
         slope = torch.zeros_like(features)
         for b in range(len(features)):

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,8 @@ class SamplingConfig:
     eta: float = 0.0
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Step:
     """What a callback sees once a step: the latent z at level sigma and the denoiser's prediction from it."""
 
     index: int

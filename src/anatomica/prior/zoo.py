@@ -155,7 +155,8 @@ def save_model(
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Model:
     """A shipped model by its anatomy's name, or any folder that `save_model` wrote.
 
-    >>> model = load_model("cardiac")  # doctest: +SKIP
+    >>> load_model("coronary").latent_shape
+    (3, 16, 16, 16)
     """
     folder = _folder(name_or_path)
     card = _read_card(folder)
@@ -202,7 +203,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         scaler,
         sampling,
         card,
-        _sha256("".join(checksums[name] for name in FILES).encode())[:16],
+        _hash(checksums),
         _read_tensors(folder / POPULATION, checksums[POPULATION])["moments"]
         if POPULATION in checksums
         else None,
@@ -227,6 +228,11 @@ def set_layouts(folder: Path, layouts: Layouts | None) -> None:
 def shipped() -> tuple[str, ...]:
     """Names of the anatomies whose weights are in the package."""
     return tuple(name for name in ANATOMIES if (WEIGHTS / name / "card.json").is_file())
+
+
+def shipped_hash(name: str) -> str:
+    """`Model.hash` of shipped weights, read from their card."""
+    return _hash(_read_card(WEIGHTS / name)["sha256"])
 
 
 def trained_steps(card: dict[str, Any], kind: str) -> int:
@@ -334,6 +340,11 @@ def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layou
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {k: v.detach().cpu().half().contiguous().clone() for k, v in state.items()}
+
+
+def _hash(checksums: dict[str, str]) -> str:
+    """The name of the exact weights."""
+    return _sha256("".join(checksums[name] for name in FILES).encode())[:16]
 
 
 def _sha256(data: bytes) -> str:

@@ -1,8 +1,8 @@
 """What the geometric table says of tissues that nothing was asked of."""
 
 from anatomica.anatomy.catalogue import anatomy
-from anatomica.evaluate.experiments.geometric import NEWTON_L, UNCONDITIONAL, others
-from anatomica.evaluate.experiments.plan import Cell
+from anatomica.evaluate.experiments.geometric import others
+from anatomica.evaluate.experiments.plan import NEWTON_L, UNCONDITIONAL, Cell
 from anatomica.evaluate.experiments.runner import Finished
 from anatomica.spec.tasks import task
 

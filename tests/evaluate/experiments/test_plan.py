@@ -1,4 +1,4 @@
-"""Specs of sweeps, content hashes, tables and the results page."""
+"""Specs of sweeps, content hashes and tables."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ import pytest
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments import identity
 from anatomica.evaluate.experiments.catalogue import EXPERIMENTS, experiment
-from anatomica.evaluate.experiments.page import update_page
 from anatomica.evaluate.experiments.plan import (
     GRADIENT_L,
     GRADIENT_V,
@@ -94,26 +93,3 @@ def test_numbers_as_shown() -> None:
     assert (smallest([3.0, float("nan"), 1.0]), largest([3.0, 1.0])) == (1, 3)
     assert smallest([]) != smallest([])
     assert markdown(("a", "b"), [("1", "2")]) == "| a | b |\n|---|---|\n| 1 | 2 |\n"
-
-
-def test_the_page_keeps_prose_and_takes_numbers_from_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = Path("docs/results.md")
-    page.parent.mkdir()
-    page.write_text(
-        "Prose.\n<!-- results: geometric -->\nold\n<!-- end -->\nMore.\n"
-        "<!-- results: other -->\n<!-- end -->\n"
-    )
-    Path("results").mkdir()
-    Path("results/geometric.md").write_text("# Title\n\nnew ![x](geometric.png)\n")
-    assert update_page(page, Path("results")) == ["geometric"]
-    first = page.read_text()
-    assert "Prose." in first
-    assert "More." in first
-    assert "old" not in first
-    assert "new ![x](../results/geometric.png)" in first
-    assert "Not run yet: `anatomica evaluate other --profile here`" in first
-    update_page(page, Path("results"))
-    assert page.read_text() == first

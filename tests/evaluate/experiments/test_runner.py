@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ def test_samples_with_different_targets_do_not_disturb_one_another(lab: Lab, met
     assert both[0].seconds > 0
 
 
-def arguments(lab: Lab, cache: Path, out: Path) -> dict:
+def arguments(lab: Lab, cache: Path, out: Path) -> dict[str, Any]:
     return {
         "profile": "quick",
         "samples": 4,
@@ -113,7 +114,12 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     assert tables[0] == tables[1]
     assert TASK in tables[0]
     assert (tmp_path / "a" / "topological.png").stat().st_size > 1000
-    content = json.loads((tmp_path / "a" / "topological.json").read_text())
+    summary = json.loads((tmp_path / "a" / "topological.json").read_text())
+    assert summary["cells"][0]["samples"] == 4
+    assert set(summary["provenance"]) >= {"commit", "code", "weights"}
+    assert f"Made by commit {summary['provenance']['commit']}" in tables[0]
+    content = json.loads((caches[0] / "results" / "topological-samples.json").read_text())
+    assert (caches[0] / "results" / "topological-samples.png").stat().st_size > 1000
     samples = content["cells"][0]["samples"]
     assert [s["seed"] for s in samples] == [0, 1, 2, 3]
     assert set(samples[0]) >= {"betti", "betti_without_specks", "seconds", "volumes_ml", "met"}
@@ -122,8 +128,9 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     said.clear()
     run("topological", said.append, **given)
     assert not [line for line in said if "a sample" in line]
+    wrong: dict[str, Any] = {**given, "only": ["hearts"]}
     with pytest.raises(AnatomicaError, match="neither a task nor a method"):
-        run("topological", said.append, **(given | {"only": ["hearts"]}))
+        run("topological", said.append, **wrong)
 
 
 def test_topology_is_measured_raw_and_without_specks(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from anatomica.measurement.domains.centerline import centerline
 from anatomica.measurement.domains.curvilinear import curvilinear_domains
@@ -69,7 +69,7 @@ def test_interface_of_two_blocks_lies_on_their_common_face() -> None:
 @pytest.mark.parametrize("curve", [arch(), helix()], ids=["arch", "helix"])
 def test_tube_sections_have_the_right_area_and_direction(curve: np.ndarray) -> None:
     n, radius, planes = 72, 0.08, 7
-    distance, _ = cKDTree(curve).query(voxel_centres(2 * n).reshape(-1, 3), distance_upper_bound=2 * radius)
+    distance, _ = KDTree(curve).query(voxel_centres(2 * n).reshape(-1, 3), distance_upper_bound=2 * radius)
     S = occupancy((distance <= radius).reshape(2 * n, 2 * n, 2 * n), n)
     extent = torch.tensor([1 / n, 0.26, 0.26], dtype=torch.float64)
     # The path, and with it the sections, comes from voxels that are wholly inside, areas from the soft map.
@@ -80,7 +80,7 @@ def test_tube_sections_have_the_right_area_and_direction(curve: np.ndarray) -> N
     assert (area / (np.pi * radius**2) - 1).abs().max() < 0.03
     tangent = np.gradient(curve, axis=0)
     tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
-    _, nearest = cKDTree(curve).query(d.t.numpy())
+    _, nearest = KDTree(curve).query(d.t.numpy())
     cosine = np.abs((tangent[nearest] * d.R[:, :, 0].numpy()).sum(1)).clip(0, 1)
     assert np.degrees(np.arccos(cosine)).max() < 2.0
 
@@ -95,7 +95,7 @@ def test_the_centreline_ignores_side_branches_and_specks() -> None:
     start = np.array([0.0, 1.0, 0.0])
     a, b = centerline(clean, start).points, centerline(dirty, start).points
     assert abs(len(a) - len(b)) < 0.05 * len(a)
-    offset, _ = cKDTree(a).query(b)
+    offset, _ = KDTree(a).query(b)
     assert np.percentile(offset, 90) < 1.0
     assert a[0, 1] > a[-1, 1]
 

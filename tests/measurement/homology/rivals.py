@@ -1,8 +1,26 @@
 """Diagrams from gudhi and cripser in our conventions, as sorted arrays of (dim, birth, death)."""
 
+from collections.abc import Sequence
+
 import cripser
 import gudhi
 import numpy as np
+
+from anatomica.measurement.homology import Diagram, persistence
+
+
+def diagram_of(volume: np.ndarray, *arguments, **options) -> Diagram:
+    """`persistence` of one volume."""
+    found = persistence(volume, *arguments, **options)
+    assert isinstance(found, Diagram)
+    return found
+
+
+def diagrams_of(volumes: Sequence[np.ndarray] | np.ndarray, **options) -> list[Diagram]:
+    """`persistence` of a batch."""
+    found = persistence(volumes, **options)
+    assert isinstance(found, list)
+    return found
 
 
 def table(dim, birth, death) -> np.ndarray:
@@ -18,8 +36,13 @@ def ours(diagram) -> np.ndarray:
 
 def gudhi_table(volume: np.ndarray, construction: str = "V") -> np.ndarray:
     """Superlevel sets are sublevel sets of the negated volume; the essential class dies at the minimum."""
-    cells = "vertices" if construction == "V" else "top_dimensional_cells"
-    cubical = gudhi.CubicalComplex(**{cells: -volume.astype(np.float64)})
+    negated = -volume.astype(np.float64)
+    as_vertices = construction == "V"
+    cubical = (
+        gudhi.CubicalComplex(vertices=negated)
+        if as_vertices
+        else gudhi.CubicalComplex(top_dimensional_cells=negated)
+    )
     cubical.compute_persistence(homology_coeff_field=2)
     dims, births, deaths = [], [], []
     for dim in range(3):

@@ -26,11 +26,12 @@ def values(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nd
         volume = 1 + rng.integers(0, 8, shape) * np.finfo(np.float32).eps
     else:
         volume = np.clip(2 * rng.standard_normal(shape), 0, 1)
-    return volume.astype(rng.choice([np.float32, np.float64]))
+    return volume.astype((np.float32, np.float64)[rng.choice(2)])
 
 
 def every_small_shape(longest: int = 12) -> list[tuple[int, int, int]]:
-    return list(product(range(1, longest + 1), repeat=3))
+    edges = range(1, longest + 1)
+    return list(product(edges, edges, edges))
 
 
 def smooth(n: int, width: float, seed: int) -> np.ndarray:

@@ -4,10 +4,8 @@ import os
 
 import numpy as np
 import pytest
-from rivals import cripser_table, gudhi_table, ours
+from rivals import cripser_table, diagram_of, diagrams_of, gudhi_table, ours
 from shapes import KINDS, every_small_shape, values
-
-from anatomica.measurement.homology import persistence
 
 
 def small_volumes(part: int, parts: int, rounds: int, seed: int) -> list[np.ndarray]:
@@ -25,7 +23,7 @@ def check(volumes: list[np.ndarray], construction, rivals) -> None:
     for dtype in (np.float32, np.float64):
         same = [volume for volume in volumes if volume.dtype == dtype]
         for volume, diagram in zip(
-            same, persistence(same, construction=construction, threads=1), strict=True
+            same, diagrams_of(same, construction=construction, threads=1), strict=True
         ):
             flat = volume.ravel()
             assert np.array_equal(flat[diagram.birth_voxel], diagram.birth), volume
@@ -56,7 +54,7 @@ def test_fewer_dimensions(ndim: int):
     for turn in range(400):
         volume = values(KINDS[turn % len(KINDS)], tuple(rng.integers(1, 20, ndim)), rng)
         for construction in ("V", "T"):
-            found = ours(persistence(volume, construction=construction))
+            found = ours(diagram_of(volume, construction=construction))
             assert np.array_equal(found, gudhi_table(volume, construction)), volume
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from rivals import diagrams_of
 
 from anatomica.errors import AnatomicaError
-from anatomica.measurement.homology import persistence, persistence_pairs
+from anatomica.measurement.homology import persistence_pairs
 
 
 def volumes(*shape, dtype=torch.float32) -> torch.Tensor:
@@ -16,7 +17,7 @@ def volumes(*shape, dtype=torch.float32) -> torch.Tensor:
 def test_same_pairs_as_numpy(construction):
     S = volumes(3, 6, 7, 8)
     pairs = persistence_pairs(S, construction=construction, min_persistence=0.1)
-    for number, diagram in enumerate(persistence(S.numpy(), construction=construction, min_persistence=0.1)):
+    for number, diagram in enumerate(diagrams_of(S.numpy(), construction=construction, min_persistence=0.1)):
         rows = pairs.batch == number
         for name in diagram._fields:
             assert np.array_equal(getattr(pairs, name)[rows].numpy(), getattr(diagram, name))

@@ -35,7 +35,7 @@ from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.latents import cached_latents
 from anatomica.prior.training.parallel import join_team
 from anatomica.prior.training.random import batch_indices, generator
-from anatomica.prior.training.train import Options, fresh, loop
+from anatomica.prior.training.train import RunOptions, fresh, loop
 from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model
 from anatomica.spec.spec import Spec
@@ -79,7 +79,7 @@ def train_baseline(
     conditioning: Conditioning,
     out: Path,
     budget: Budget,
-    options: Options = Options(),
+    options: RunOptions = RunOptions(),
     from_scratch: bool = False,
     training: TrainingConfig | None = None,
 ) -> Baseline:

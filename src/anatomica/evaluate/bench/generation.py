@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import resource
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import torch
-from rich.console import Console
 
+from anatomica.evaluate.bench.writing import Tell, memory, write_bench
 from anatomica.generation.draw import decode, draw
 from anatomica.generation.options import Options
+from anatomica.machine import peak_memory_mb
 from anatomica.prior.sampler import noise_levels
 from anatomica.prior.zoo import Model, load_model
 
@@ -21,8 +20,10 @@ BATCHES = (1, 8)
 
 
 @torch.inference_mode()
-def run(out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",)) -> dict[str, Any]:
-    """Sample and decode in interleaved rounds, print the table, write out/generation.json and .md."""
+def run(
+    out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",), tell: Tell = lambda _: None
+) -> dict[str, Any]:
+    """Sample and decode in interleaved rounds, tell the table, write out/generation.json and .md."""
     result: dict[str, Any] = {"rounds": rounds, "threads": torch.get_num_threads(), "models": {}}
     for name in models:
         model = load_model(name)
@@ -39,13 +40,11 @@ def run(out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",)) -> d
             parts["share of the U-Net"] = parts["U-Net"] / parts["sample"]
         steps = len(noise_levels(model.sampling, started=model.layouts is not None)) - 1
         result["models"][model.anatomy] = {"hash": model.hash, "steps": steps} | found
-    result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "generation.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result["peak_memory_mb"] = peak_memory_mb()
     text = markdown(result)
-    (out / "generation.md").write_text(text, encoding="utf-8")
-    Console().print(text, highlight=False, markup=False)
-    return result
+    tell(text)
+    weights = {name: found["hash"] for name, found in result["models"].items()}
+    return write_bench(out, "generation", result, text, weights)
 
 
 def timed(model: Model, seeds: range) -> dict[str, float]:
@@ -81,4 +80,4 @@ def markdown(result: dict[str, Any]) -> str:
                 f"| {name} {found['hash']} | {found['steps']} | {batch} | {parts['sample']:.2f} | "
                 f"{parts['U-Net']:.2f} | {parts['decoding']:.2f} | {parts['share of the U-Net']:.0%} |"
             )
-    return "\n".join(lines) + f"\n\nPeak memory {result['peak_memory_mb']:.0f} MB.\n"
+    return "\n".join(lines) + f"\n\nPeak memory {memory(result['peak_memory_mb'])}.\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +9,6 @@ from statistics import median
 from typing import Any
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
@@ -19,6 +16,7 @@ from anatomica.data.phantoms import phantom
 from anatomica.evaluate.bench import paper_sizes
 from anatomica.evaluate.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.evaluate.bench.timing import Timed, interleaved
+from anatomica.evaluate.bench.writing import Tell, memory, write_bench
 from anatomica.evaluate.experiments.plan import changed
 from anatomica.generation.draw import draw, generate
 from anatomica.generation.options import Options
@@ -26,6 +24,7 @@ from anatomica.generation.resolve import resolve_for
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.solver import Guidance
+from anatomica.machine import peak_memory_mb
 from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import persistence_pairs
 from anatomica.measurement.placing import Resolved
@@ -49,47 +48,44 @@ def run(
     targets: int = 4,
     folder: str = "cardiac",
     preset: str | None = None,
+    tell: Tell = lambda _: None,
 ) -> dict[str, Any]:
-    """Time everything in one run, print the tables, write out/guidance.json and out/guidance.md; with a
+    """Time everything in one run, tell the tables, write out/guidance.json and out/guidance.md; with a
     preset, its partial decoding as well."""
     if preset is not None:
         presets.preset(preset)  # a wrong name is said now, not after all else is timed
     model = load_model(folder)
     reference = phantom(model.anatomy, HELD_OUT, model.n).label_map
-    console = Console()
     result: dict[str, Any] = {
         "model": model.hash,
         "rounds": rounds,
         "batch": batch,
         "threads": torch.get_num_threads(),
     }
-    console.print("one step of each kind, interleaved ...", highlight=False)
+    tell("one step of each kind, interleaved ...")
     seconds = interleaved(steps_of(model, reference, batch), rounds)
     result["step_ms_a_sample"] = {name: 1000 * s / batch for name, s in seconds.items()}
     result["ratios"] = ratios(seconds)
-    console.print("whole samples, guided and unguided ...", highlight=False)
+    tell("whole samples, guided and unguided ...")
     result["whole_s_a_sample"] = {
         name: s / batch for name, s in interleaved(wholes_of(model, reference, batch), rounds).items()
     }
-    console.print("cost against the number of domains and samples ...", highlight=False)
+    tell("cost against the number of domains and samples ...")
     result["scaling_ms"] = {
         name: 1000 * s for name, s in interleaved(scaling_of(model, reference), rounds).items()
     }
     result["shares"] = shares(model, reference, batch, rounds)
-    console.print("error against the grid's size ...", highlight=False)
+    tell("error against the grid's size ...")
     result["grid_errors"] = grid_errors(model, targets)
-    console.print("time to a sample that meets its constraints ...", highlight=False)
+    tell("time to a sample that meets its constraints ...")
     result["time_to_met"] = time_to_met(model, targets)
     if preset is not None:
-        console.print(f"partial decoding in the sizes of preset {preset} ...", highlight=False)
+        tell(f"partial decoding in the sizes of preset {preset} ...")
         result["partial_decoding"] = {"preset": preset, **paper_sizes.run(preset)}
-    result["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "guidance.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result["peak_memory_mb"] = peak_memory_mb()
     text = markdown(result)
-    (out / "guidance.md").write_text(text, encoding="utf-8")
-    console.print(text, highlight=False, markup=False)
-    return result
+    tell(text)
+    return write_bench(out, "guidance", result, text, {model.anatomy: model.hash})
 
 
 def noisy_latents(model: Model, batch: int) -> Tensor:
@@ -327,7 +323,7 @@ def markdown(result: dict[str, Any]) -> str:
             ],
         ),
         *_partial_decoding(result.get("partial_decoding"), table),
-        f"Peak memory {result['peak_memory_mb']:.0f} MB.",
+        f"Peak memory {memory(result['peak_memory_mb'])}.",
     ]
     return "\n".join(lines) + "\n"
 

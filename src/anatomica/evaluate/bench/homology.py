@@ -4,7 +4,6 @@ Times are CPU times, because wall-clock time on a shared machine measures its ot
 the two agree.  The floor is one pass of the 26-neighbour stencil, which any method of this kind has to make.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -15,12 +14,12 @@ from time import process_time
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray
-from rich.console import Console
 from rich.table import Table
 from scipy.ndimage import gaussian_filter
 
 from anatomica import _kernel
 from anatomica.errors import AnatomicaError
+from anatomica.evaluate.bench.writing import Tell, write_bench
 from anatomica.measurement.homology import persistence  # pyright: ignore[reportAttributeAccessIssue]
 
 INPUTS = ("smooth", "phantom", "saturated", "noise")
@@ -45,8 +44,14 @@ def make_input(kind: str, n: int, seed: int = 0) -> Float32[ndarray, "n n n"]:
     return volume.astype(np.float32)
 
 
-def run(out: Path, sizes: Sequence[int] = (64, 128), rounds: int = 5, gudhi_up_to: int = 64) -> dict:
-    """Time every input at every size; print the table, write out/homology.md and out/homology.json."""
+def run(
+    out: Path,
+    sizes: Sequence[int] = (64, 128),
+    rounds: int = 5,
+    gudhi_up_to: int = 64,
+    tell: Tell = lambda _: None,
+) -> dict:
+    """Time every input at every size; tell the table, write out/homology.md and out/homology.json."""
     volumes = {(kind, n): make_input(kind, n) for n in sizes for kind in INPUTS}
     seconds: dict[tuple[str, int], dict[str, list[float]]] = {key: {} for key in volumes}
     for turn in range(rounds):
@@ -65,11 +70,10 @@ def run(out: Path, sizes: Sequence[int] = (64, 128), rounds: int = 5, gudhi_up_t
         "rows": rows,
         "extra_memory_mb": {str(n): extra_memory_mb(n) for n in sizes},
     }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "homology.json").write_text(json.dumps(result, indent=1) + "\n")
-    (out / "homology.md").write_text(_markdown(result))
-    _print(result)
-    return result
+    tell(_table(result))
+    for n, extra in result["extra_memory_mb"].items():
+        tell(f"extra memory at {n}^3: {_megabytes(extra)}")
+    return write_bench(out, "homology", result, _markdown(result), {})
 
 
 def _contenders(volume: ndarray, with_gudhi: bool) -> dict[str, Callable[[], object]]:
@@ -112,8 +116,13 @@ def _row(kind: str, n: int, volume: ndarray, times: dict[str, list[float]]) -> d
     }
 
 
-def extra_memory_mb(n: int) -> float:
-    """Peak memory that one call adds, in a fresh process, on noise: the most critical cells of all inputs."""
+def extra_memory_mb(n: int) -> float | None:
+    """Peak memory that one call adds, in a fresh process, on noise: the most critical cells of all inputs.
+
+    None where the system has no peak that can be set back (it is Linux's /proc that has).
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        return None
     code = f"""
 from anatomica.evaluate.bench.homology import make_input
 from anatomica.measurement.homology import persistence
@@ -150,17 +159,17 @@ COLUMNS = (
 )
 
 
-def _print(result: dict) -> None:
+def _table(result: dict) -> Table:
     table = Table(title="Persistent homology, medians of CPU time on one core")
     for name, _ in COLUMNS:
         table.add_column(name, justify="left" if name == "input" else "right")
     for row in result["rows"]:
         table.add_row(*(cell(row) for _, cell in COLUMNS))
-    console = Console()
-    console.width = max(console.width, 130)  # a narrow terminal may wrap, but no number is cut
-    console.print(table)
-    for n, extra in result["extra_memory_mb"].items():
-        console.print(f"extra memory at {n}^3: {extra} MB")
+    return table
+
+
+def _megabytes(extra: float | None) -> str:
+    return "not known on this system" if extra is None else f"{extra} MB"
 
 
 def _markdown(result: dict) -> str:
@@ -169,5 +178,5 @@ def _markdown(result: dict) -> str:
         "|" + "---|" * len(COLUMNS),
         *("| " + " | ".join(cell(row) for _, cell in COLUMNS) + " |" for row in result["rows"]),
     ]
-    memory = ", ".join(f"{extra} MB at {n}^3" for n, extra in result["extra_memory_mb"].items())
+    memory = ", ".join(f"{_megabytes(extra)} at {n}^3" for n, extra in result["extra_memory_mb"].items())
     return "\n".join(lines) + f"\n\nExtra memory: {memory}. Clamp: {result['clamp']}.\n"

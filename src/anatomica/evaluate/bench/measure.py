@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from anatomica.evaluate.bench.timing import Timed, interleaved
+from anatomica.evaluate.bench.writing import Tell, write_bench
 from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.domains.frames import fibonacci_lattice, orthonormalize
 from anatomica.measurement.domains.volumes import box_domain, global_domain
@@ -23,8 +22,8 @@ PLANES = (1, 4, 16)
 GRIDS = (16, 32, 64, 128)
 
 
-def run(out: Path, rounds: int = 15) -> dict:
-    """Time everything interleaved, print the table, write out/measure.json and out/measure.md."""
+def run(out: Path, rounds: int = 15, tell: Tell = lambda _: None) -> dict:
+    """Time everything interleaved, tell the table, write out/measure.json and out/measure.md."""
     S = torch.rand(1, N, N, N, generator=torch.Generator().manual_seed(0))
     weights = torch.rand(N, generator=torch.Generator().manual_seed(1))
     whole = global_domain((N, N, N)).to(S)
@@ -45,11 +44,8 @@ def run(out: Path, rounds: int = 15) -> dict:
         "whole_volume_over_einsum_pass": ms["whole volume"] / ms["one einsum pass"],
         "16_planes_over_1": ms["16 planes"] / ms["1 planes"],
     }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "measure.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (out / "measure.md").write_text(_markdown(result), encoding="utf-8")
-    _print(result)
-    return result
+    _print(result, tell)
+    return write_bench(out, "measure", result, _markdown(result), {})
 
 
 def measure(S: Tensor, domains: Domains) -> object:
@@ -78,16 +74,14 @@ def _rows(result: dict) -> Sequence[tuple[str, str, str]]:
     return [(name, f"{ms:.3f}", f"{ms / base:.2f}") for name, ms in result["ms"].items()]
 
 
-def _print(result: dict) -> None:
+def _print(result: dict, tell: Tell) -> None:
     table = Table("what", "ms", "x einsum pass", title=f"Measuring in a {N}^3 volume, medians")
     for row in _rows(result):
         table.add_row(*row)
-    console = Console()
-    console.print(table)
-    console.print(
+    tell(table)
+    tell(
         f"whole volume / einsum pass: {result['whole_volume_over_einsum_pass']:.2f} (at most 3 wanted); "
-        f"16 planes / 1: {result['16_planes_over_1']:.2f} (below 3 wanted)",
-        highlight=False,
+        f"16 planes / 1: {result['16_planes_over_1']:.2f} (below 3 wanted)"
     )
 
 

@@ -24,11 +24,19 @@ from anatomica.evaluate.experiments.plan import (
     Profile,
     at_scale,
 )
-from anatomica.evaluate.experiments.quality import Quality, qualities
+from anatomica.evaluate.experiments.quality import qualities
 from anatomica.evaluate.experiments.runner import Finished, Runner
-from anatomica.evaluate.experiments.tables import conditions, markdown, shown, smallest, write_results
+from anatomica.evaluate.experiments.tables import (
+    conditions,
+    markdown,
+    samples_path,
+    shown,
+    smallest,
+    write_results,
+)
 from anatomica.evaluate.metrics.bootstrap import Interval, mean_interval
 from anatomica.evaluate.metrics.fidelity import SCALES
+from anatomica.evaluate.metrics.quality import Quality
 from anatomica.spec.tasks import GEOMETRIC, task
 
 NAME = "geometric"
@@ -87,14 +95,14 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     text += "\n" + trained(runner, done) + others(done) + "\n" + absences(done)
     text += "\nFidelity is the mean L1 error on the label map, x 1e5, 1e4, 1e5 (lower is better). "
     text += "The targets are those of held-out patients, one a sample.\n"
-    text += f"\n![fidelity]({NAME}.png)\n![samples]({NAME}-samples.png)\n"
+    text += f"\n![fidelity]({NAME}.png)\n"
     write_results(runner, done, out, NAME, text, summary)
     bars(
         out / f"{NAME}.png",
         {(f.cell.task, f.cell.method.title): fidelities(f) for f in done},
         {"mass": "mass x 1e5", "centroid": "centroid x 1e4", "covariance": "covariance x 1e5"},
     )
-    gallery(runner, done, out / f"{NAME}-samples.png")
+    gallery(runner, done, samples_path(runner, NAME, "png"))
 
 
 def trained(runner: Runner, done: Sequence[Finished]) -> str:

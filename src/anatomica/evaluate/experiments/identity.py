@@ -20,24 +20,26 @@ MEASURING = "evaluate.experiments.measuring"
 
 
 @cache
-def code_version(module: str) -> str:
+def code_version(module: str, without: tuple[str, ...] = ()) -> str:
     """Hash of a module of the package and of all modules of the package that it imports, also indirectly.
 
     Code counts as the interpreter sees it: comments, docstrings and layout do not, so that tidying a file
-    does not throw hours of samples away. The C++ kernel counts by the hash of its sources.
+    does not throw hours of samples away. The C++ kernel counts by the hash of its sources. Modules and
+    packages named in `without` do not count, nor does what only they import.
     """
     digest = hashlib.sha256(_kernel.sources.encode())
-    for name in sorted(_imported(module)):
-        digest.update(f"{name} {ast.dump(_bare(_tree(name)))}".encode())
+    for name in sorted(_imported(module, without)):
+        digest.update(f"{name} {_dump(_bare(_tree(name)))}".encode())
     return digest.hexdigest()[:16]
 
 
-def _imported(module: str) -> set[str]:
+def _imported(module: str, without: tuple[str, ...] = ()) -> set[str]:
     """The module and everything of the package that it imports, whether at the top or inside functions."""
     seen, ahead = set(), [module]
     while ahead:
         name = ahead.pop()
-        if name not in seen and _file(name) is not None:
+        left_out = any(name == other or name.startswith(f"{other}.") for other in without)
+        if name not in seen and not left_out and _file(name) is not None:
             seen.add(name)
             ahead += _imports_of(name)
     return seen
@@ -65,6 +67,14 @@ def _tree(name: str) -> ast.Module:
     file = _file(name)
     assert file is not None
     return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _dump(node: object) -> str:
+    """`ast.dump` without empty fields, of which every version of Python has others."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields)})"
+    return f"[{', '.join(map(_dump, node))}]" if isinstance(node, list) else repr(node)
 
 
 def _bare(tree: ast.Module) -> ast.Module:

@@ -28,7 +28,7 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
 
 
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
-    rows, summary, columns = [], {}, {}
+    rows, summary, columns, samples = [], {}, {}, {}
     real: dict[str, Nearest] = {}
     known: dict[str, Known] = {}
     for f in done:
@@ -59,12 +59,19 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
                 shown(truly),
             ]
         )
-        summary[f.cell.name] = {
-            "dice": near.dice.round(5).tolist(),
-            "emd_mm": (near.emd * edge).round(5).tolist(),
-            "held_out_dice": other.dice.round(5).tolist(),
-            "held_out_emd_mm": (other.emd * edge).round(5).tolist(),
+        found = {
+            "dice": near.dice,
+            "emd_mm": near.emd * edge,
+            "held_out_dice": other.dice,
+            "held_out_emd_mm": other.emd * edge,
         }
+        summary[f.cell.name] = {key: list(mean_interval(values)) for key, values in found.items()} | {
+            "largest_dice": float(near.dice.max()),
+            "least_emd_mm": float(np.nanmin(near.emd) * edge),
+            "diversity": list(varied),
+            "held_out_diversity": list(truly),
+        }
+        samples[f.cell.name] = {key: values.round(5).tolist() for key, values in found.items()}
         columns[(f.cell.task, f.cell.method.title)] = {
             "dice": mean_interval(near.dice),
             "diversity": varied,
@@ -77,6 +84,6 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         "\nA generator that copies has a Dice near 1 and an EMD near 0, far from those of held-out patients. "
     )
     text += conditions(runner, done) + f"\n![memorisation]({NAME}.png)\n"
-    write_results(runner, done, out, NAME, text, summary)
+    write_results(runner, done, out, NAME, text, summary, {"nearest": samples})
     titles = {"dice": "Dice to nearest training patient", "diversity": "diversity (1 - Dice)"}
     bars(out / f"{NAME}.png", columns, titles, log=False)

@@ -1,38 +1,72 @@
-"""docs/results.md: prose by people, numbers by the program between markers that name an experiment."""
+"""docs/results.md: prose by people; between markers that name a results file, links to it and its state.
+
+A table of older code or weights is marked as such, on the page and at its own top.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 from anatomica.errors import AnatomicaError
+from anatomica.evaluate.provenance import outdated
 
-MARKS = re.compile(r"(<!-- results: (?P<name>[a-z/-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
+MARKS = re.compile(r"(<!-- results: (?P<name>[a-z-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
+BANNER = re.compile(r"^> \*\*Of older .*\n\n", re.MULTILINE)
+CURRENT = "of this code and these weights"
 
 
-def update_page(page: Path, results: Path) -> list[str]:
-    """Put results/<name>.md between each pair of markers; returns the names that had results."""
+def update_page(page: Path, results: Path) -> dict[str, str]:
+    """Fill the page's markers and mark the tables in RESULTS; returns the state of each table."""
     if not page.is_file():
         raise AnatomicaError(f"{page} is not there; it needs markers like <!-- results: geometric -->")
-    filled = []
+    states: dict[str, str] = {}
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
-        path = results / f"{name}.md"
-        if not path.is_file():
-            body = f"Not run yet: `anatomica evaluate {name} --profile here`.\n"
+        content = read_result(results / f"{name}.json")
+        if content is None or not (results / f"{name}.md").is_file():
+            body = f"Not run yet: there is no `{name}.md` with a `{name}.json` in the results.\n"
         else:
-            filled.append(name)
-            body = _nested(path.read_text(encoding="utf-8"), path.parent, page)
+            states[name] = outdated(content["provenance"]) or CURRENT
+            mark_table(results / f"{name}.md", content["provenance"])
+            body = links(name, content, results, page, states[name])
         return f"{found[1]}{body}{found[4]}"
 
-    page.write_text(MARKS.sub(fill, page.read_text(encoding="utf-8")), encoding="utf-8")
-    return filled
+    text = MARKS.sub(fill, page.read_text(encoding="utf-8"))
+    page.write_text(text, encoding="utf-8")
+    return states
 
 
-def _nested(text: str, results: Path, page: Path) -> str:
-    """A results page as a part of another one: without its title, with pictures found from there."""
-    text = re.sub(r"\A# .*\n+", "", text)
-    back = Path(*[".."] * len(page.parent.parts)) if not page.is_absolute() else None
-    folder = results.resolve() if back is None else back / results
-    return re.sub(r"!\[(.*?)\]\((.*?)\)", rf"![\1]({folder.as_posix()}/\2)", text)
+def read_result(path: Path) -> dict[str, Any] | None:
+    """The content of a results file, if it is there and says where it comes from."""
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) and "provenance" in content else None
+
+
+def links(name: str, content: dict[str, Any], results: Path, page: Path, state: str) -> str:
+    """One line: table, summary and figure, how many samples, what made them and whether that is older."""
+    folder = Path(os.path.relpath(results, page.parent)).as_posix()
+    kinds = {"md": "table", "json": "numbers", "png": "figure"}
+    there = {kind: title for kind, title in kinds.items() if (results / f"{name}.{kind}").is_file()}
+    listed = ", ".join(f"[{title}]({folder}/{name}.{kind})" for kind, title in there.items())
+    samples = sum(cell["samples"] for cell in content.get("cells", ()))
+    count = f"; {samples} samples" if samples else ""
+    told = state if state == CURRENT else f"**{state}**"
+    return f"`{name}`: {listed}{count}; {told} (commit {content['provenance']['commit']})\n"
+
+
+def mark_table(table: Path, about: dict[str, Any]) -> None:
+    """Put a banner under the title of a table that is of older code or weights, or take it away."""
+    text = BANNER.sub("", table.read_text(encoding="utf-8"))
+    if state := outdated(about):
+        banner = f"> **{state.capitalize()}** than this checkout's: made at commit {about['commit']}.\n\n"
+        title = re.match(r"# .*\n+", text)
+        at = title.end() if title else 0
+        text = text[:at] + banner + text[at:]
+    table.write_text(text, encoding="utf-8")

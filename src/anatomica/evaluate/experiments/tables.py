@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.metrics.bootstrap import Interval
+from anatomica.evaluate.provenance import made_by, provenance
 from anatomica.files import write_json
-from anatomica.version import __version__
 
 
 def shown(
@@ -71,29 +68,48 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
 
 
 def write_results(
-    runner: Runner, done: Sequence[Finished], out: Path, name: str, text: str, summary: dict[str, Any]
+    runner: Runner,
+    done: Sequence[Finished],
+    out: Path,
+    name: str,
+    text: str,
+    summary: dict[str, Any],
+    samples: dict[str, Any] | None = None,
 ) -> None:
-    """results/<name>.json with every sample's numbers and results/<name>.md with the table."""
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.md").write_text(text, encoding="utf-8")
-    content = {
-        "schema": "anatomica.results/1",
+    """OUT/<name>.md with the table and OUT/<name>.json with its summary.
+
+    Every sample's numbers, and what `samples` adds to them, go into CACHE/results/<name>-samples.json: they
+    are made again by the same command, and too long to be kept under version control.
+    """
+    weights = {f.cell.spec.anatomy: runner.lab.model(f.cell.spec.anatomy).hash for f in done}
+    about = provenance(f"evaluate.experiments.{name.replace('-', '_')}", weights)
+    cells = [
+        {"task": f.cell.task, "method": f.cell.method.key, "settings": dict(f.cell.settings)} for f in done
+    ]
+    shared = {
+        "schema": "anatomica.results/2",
         "experiment": name,
-        "version": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
+        "provenance": about,
         "profile": runner.profile.name,
         "steps": runner.profile.steps,
-        "models": {f.cell.spec.anatomy: runner.lab.model(f.cell.spec.anatomy).hash for f in done},
-        "summary": summary,
-        "cells": [
-            {
-                "task": f.cell.task,
-                "method": f.cell.method.key,
-                "settings": dict(f.cell.settings),
-                "samples": f.numbers,
-            }
-            for f in done
-        ],
     }
-    write_json(out / f"{name}.json", json.loads(json.dumps(content, default=str)))
+    counted = [
+        cell | {"samples": len(f.keys), "met": sum(bool(n.get("met")) for n in f.numbers)}
+        for cell, f in zip(cells, done, strict=True)
+    ]
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.md").write_text(f"{text}\n{made_by(about)}\n", encoding="utf-8")
+    _write(out / f"{name}.json", shared | {"summary": summary, "cells": counted})
+    whole = [cell | {"samples": f.numbers} for cell, f in zip(cells, done, strict=True)]
+    path = samples_path(runner, name, "json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, shared | {"cells": whole} | (samples or {}))
+
+
+def samples_path(runner: Runner, name: str, kind: str) -> Path:
+    """Where numbers (json) and pictures (png) of an experiment's single samples lie."""
+    return runner.lab.cache / "results" / f"{name}-samples.{kind}"
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    write_json(path, json.loads(json.dumps(content, default=str)))

@@ -13,7 +13,14 @@ from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, Profile, at_scale
 from anatomica.evaluate.experiments.quality import qualities
 from anatomica.evaluate.experiments.runner import Finished, Runner
-from anatomica.evaluate.experiments.tables import conditions, largest, markdown, shown, write_results
+from anatomica.evaluate.experiments.tables import (
+    conditions,
+    largest,
+    markdown,
+    samples_path,
+    shown,
+    write_results,
+)
 from anatomica.evaluate.metrics.bootstrap import Interval, share_interval
 from anatomica.evaluate.metrics.precision import SPECK_VOXELS, correct
 from anatomica.spec.tasks import TOPOLOGICAL, task
@@ -81,7 +88,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     text += "Gauss-Newton is steered and polished on the grid that is counted.\n"
     text += f"\nSpecks are components and enclosed pockets of fewer than {SPECK_VOXELS} voxels.\n\n"
     text += floor_lines(floors) + verdict(done) + "\n" + conditions(runner, done)
-    text += f"\n![precision]({NAME}.png)\n![samples]({NAME}-samples.png)\n"
+    text += f"\n![precision]({NAME}.png)\n"
     write_results(runner, done, out, NAME, text, summary)
     bars(
         out / f"{NAME}.png",
@@ -89,7 +96,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         {b: f"{b} precision, %" for b in NUMBERS},
         log=False,
     )
-    gallery(runner, done, out / f"{NAME}-samples.png")
+    gallery(runner, done, samples_path(runner, NAME, "png"))
 
 
 def verdict(done: Sequence[Finished]) -> str:

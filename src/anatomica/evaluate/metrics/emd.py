@@ -53,7 +53,7 @@ def _sinkhorn(x: Tensor, y: Tensor, eps_end: float, inner: int) -> Tensor:
     eps = max(float(C.max()) / 2, eps_end)
     while True:
         K = ((f[:, :, None] + g[:, None] - C) / eps).clamp_(-60, 60).exp_()
-        v = torch.ones_like(g)
+        u, v = torch.ones_like(f), torch.ones_like(g)
         for _ in range(inner if eps > eps_end else 2 * inner):
             u = 1 / (p * (K @ v[:, :, None])[:, :, 0])
             v = 1 / (q * (u[:, None] @ K)[:, 0])

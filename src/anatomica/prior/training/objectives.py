@@ -49,7 +49,7 @@ class AutoencoderObjective(nn.Module):
         if seen:
             logits = self.model.decode_conv(z[:seen], _first(crop, seen)).flatten(2).transpose(1, 2)
             if drawn is not None:
-                rows = points.index[:seen, :, None].expand(-1, -1, logits.shape[2])
+                rows = points.voxel[:seen, :, None].expand(-1, -1, logits.shape[2])
                 logits = logits.gather(1, rows)
             dice, entropy = dice_cross_entropy(logits, points.labels[:seen], points.weights[:seen])
             terms |= {"conv_dice": 1 - dice.mean(), "conv_ce": entropy.mean()}

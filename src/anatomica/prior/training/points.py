@@ -13,7 +13,7 @@ class DrawnPoints(NamedTuple):
     """Voxel centres, their flat voxel index and label, and weights whose expected sum is the voxel count."""
 
     points: Float[Tensor, "b p 3"]
-    index: Int64[Tensor, "b p"]
+    voxel: Int64[Tensor, "b p"]
     labels: Int64[Tensor, "b p"]
     weights: Float[Tensor, "b p"]
 

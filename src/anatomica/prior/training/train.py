@@ -43,7 +43,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """How to run, as opposed to what to train."""
 
     seed: int = 0
@@ -62,7 +62,7 @@ def train_autoencoder(
     anatomy_name: str,
     config: Preset,
     budget: Budget,
-    options: Options = Options(),
+    options: RunOptions = RunOptions(),
     held_out: UInt8[Tensor, "v n n n"] | None = None,
     start: Autoencoder | None = None,
     same_latents: bool = False,
@@ -138,7 +138,7 @@ def train_denoiser(
     anatomy_name: str,
     config: Preset,
     budget: Budget,
-    options: Options = Options(),
+    options: RunOptions = RunOptions(),
     start: EDM | None = None,
     since: dict[str, Any] | None = None,
 ) -> tuple[EDM, LatentScaler]:
@@ -181,7 +181,7 @@ def loop(
     run: Path,
     training: TrainingConfig,
     budget: Budget,
-    options: Options,
+    options: RunOptions,
     team: Team,
     describe: dict[str, Any],
     validate: Callable[[EMA], str],
@@ -296,7 +296,7 @@ def _describe(
     config: Preset,
     training: TrainingConfig,
     budget: Budget,
-    options: Options,
+    options: RunOptions,
     maps: int,
     since: dict[str, Any] | None,
 ) -> dict[str, Any]:

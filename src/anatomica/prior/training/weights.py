@@ -14,7 +14,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.prior.presets import preset
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import export_run, read_autoencoder
-from anatomica.prior.training.train import CHECKPOINT, Options, train_autoencoder, train_denoiser
+from anatomica.prior.training.train import CHECKPOINT, RunOptions, train_autoencoder, train_denoiser
 
 FINE_COUNT = 16
 ETA = {"aortic": 2.0, "spinal": 2.0}
@@ -32,18 +32,19 @@ def make_weights(
     denoiser_minutes: float,
     workers: int = 1,
     preset_name: str = "small",
+    quiet: bool = False,
 ) -> Path:
     """Phantoms 0 to count - 1 of an anatomy to a model folder, skipping what is already done."""
     config = preset(preset_name)
     n = config.autoencoder.n
-    build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=True)
+    build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=not quiet)
     training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
     maps = training.load_all()
     held_out, fine = held_out_maps(validation, name)
     run = folder / "run"
 
-    def options(kind: str) -> Options:
-        return Options(resume=(run / kind / CHECKPOINT).exists())
+    def options(kind: str) -> RunOptions:
+        return RunOptions(resume=(run / kind / CHECKPOINT).exists(), quiet=quiet)
 
     budget = Budget(minutes=autoencoder_minutes)
     train_autoencoder(maps, run / "autoencoder", name, config, budget, options("autoencoder"), held_out)
