@@ -27,7 +27,7 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
     np.testing.assert_allclose(image.header.get_zooms(), 0.8)
     assert "a minute" in result.output
     assert "seed 7" in result.output
-    again = generate(load_model(folder), seeds=[7], steps=2)[0]
+    again = generate(load_model(folder), seeds=[7], options=Options(steps=2))[0]
     np.testing.assert_array_equal(np.asarray(image.dataobj), again.label_map.array)
 
 
