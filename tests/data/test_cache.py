@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
-import trees
 
+import trees
 from anatomica.data import build_phantom_cache, open_cache, split_of
 from anatomica.data.dataset import LabelMapDataset
 from anatomica.data.phantoms import phantom

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.anatomies import ANATOMY_HELP, PHANTOM_HELP
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from anatomica.anatomy.catalogue import Anatomy
     from anatomica.anatomy.nifti import Mapping
     from anatomica.data.cache import Cache
     from anatomica.data.prepare import Item
@@ -31,14 +32,9 @@ again and ends in the same files.""",
 )
 
 
-class AnatomyName(StrEnum):
-    cardiac = "cardiac"
-    aortic = "aortic"
-    spinal = "spinal"
-    coronary = "coronary"
-
-
-AnatomyOption = Annotated[AnatomyName, typer.Option("--anatomy", "-a", help="Whose tissues and frame.")]
+AnatomyOption = Annotated[
+    str, typer.Option("--anatomy", "-a", help=f"Whose tissues and frame: {ANATOMY_HELP}")
+]
 Root = Annotated[Path, typer.Option("--root", help="The data set's folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The cache's folder; made if it is not there.")]
 Resolution = Annotated[
@@ -64,13 +60,11 @@ Labels = Annotated[
         "--labels", help="What the labels mean: a vocabulary's name or a YAML file with lines like `5: RV`."
     ),
 ]
-SPINAL = AnatomyName.spinal
-CORONARY = AnatomyName.coronary
 
 
 @prepare.command()
 def phantoms(
-    anatomy: AnatomyOption,
+    anatomy: Annotated[str, typer.Option("--anatomy", "-a", help=PHANTOM_HELP)],
     out: Out,
     count: Annotated[int, typer.Option("--count", min=1, help="How many patients.")] = 200,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first patient's number.")] = 0,
@@ -83,9 +77,7 @@ def phantoms(
     """
     from anatomica.data.sources.phantoms import build_phantom_cache
 
-    _tell(
-        build_phantom_cache(anatomy.value, count, out, resolution, seed, _processes(workers), progress=True)
-    )
+    _tell(build_phantom_cache(anatomy, count, out, resolution, seed, _processes(workers), progress=True))
 
 
 @prepare.command()
@@ -99,7 +91,9 @@ def totalsegmentator(
     border: Border = True,
     volume: Volume = True,
 ) -> None:
-    """TotalSegmentator's data set (`sNNNN/segmentations/*.nii.gz`): cardiac or aortic.
+    """TotalSegmentator's data set (`sNNNN/segmentations/*.nii.gz`): cardiac, aortic, or your own anatomy.
+
+    A tissue is the mask that has one of the tissue's names: give TotalSegmentator's name as a synonym.
 
     Heart chambers are taken from `sNNNN/heartchambers_highres` (masks, or one .nii.gz) where it is there: the
     output of `TotalSegmentator --task heartchambers_highres`. Version 2 has no chambers of its own.
@@ -108,15 +102,16 @@ def totalsegmentator(
     """
     from anatomica.data.sources import totalsegmentator as source
 
-    items = source.items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "totalsegmentator", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about)
+    _prepare(items, "totalsegmentator", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
 def ctspine1k(
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = SPINAL,
+    anatomy: AnatomyOption = "spinal",
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,
@@ -129,15 +124,16 @@ def ctspine1k(
     """
     from anatomica.data.sources import spines
 
-    items = spines.ctspine1k_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "ctspine1k", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = spines.ctspine1k_items(_folder(root, out), about)
+    _prepare(items, "ctspine1k", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
 def verse(
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = SPINAL,
+    anatomy: AnatomyOption = "spinal",
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,
@@ -150,15 +146,16 @@ def verse(
     """
     from anatomica.data.sources import spines
 
-    items = spines.verse_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(items, "verse", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = spines.verse_items(_folder(root, out), about)
+    _prepare(items, "verse", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command(name="disrupt-cad")
 def disrupt_cad(
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = CORONARY,
+    anatomy: AnatomyOption = "coronary",
     labels: Labels = None,
     crops: Annotated[int, typer.Option("--crops", min=1, help="Random windows of 12.8 mm a pullback.")] = 3,
     resolution: Resolution = 128,
@@ -174,10 +171,11 @@ def disrupt_cad(
     from anatomica.data.sources import disrupt_cad as source
 
     mapping, options = _mapping(labels)
-    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, crops)
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about, mapping, crops)
     # The window is named so that a cache of windows of 128 frames, whatever their length, is not added to.
-    options = (*options, ("crops", str(crops)), ("window_mm", f"{_anatomy(anatomy).edge_mm:g}"))
-    _prepare(items, "disrupt-cad", anatomy, out, resolution, workers, (missing, border, volume), options)
+    options = (*options, ("crops", str(crops)), ("window_mm", f"{about.edge_mm:g}"))
+    _prepare(items, "disrupt-cad", about, out, resolution, workers, (missing, border, volume), options)
 
 
 @prepare.command()
@@ -202,19 +200,24 @@ def generic(
 
     Scans of one patient must stay in one split: name the patient by `--patient` where a patient has several.
 
-    Example: `anatomica prepare generic --anatomy cardiac --root scans --labels mine.yaml --out caches/mine`
+    Examples:
+
+    - `anatomica prepare generic --anatomy cardiac --root scans --labels mine.yaml --out caches/mine`
+
+    - `anatomica prepare generic --anatomy pelvis.yaml --root scans --out caches/pelvis`
     """
     from anatomica.data.sources import generic as source
 
     mapping, options = _mapping(labels)
-    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, patient)
-    _prepare(items, "generic", anatomy, out, resolution, workers, (missing, border, volume), options)
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about, mapping, patient)
+    _prepare(items, "generic", about, out, resolution, workers, (missing, border, volume), options)
 
 
 def _prepare(
     items: list[Item],
     source: str,
-    anatomy: AnatomyName,
+    about: Anatomy,
     out: Path,
     resolution: int,
     workers: int,
@@ -224,7 +227,7 @@ def _prepare(
     from anatomica.data.exclusion import Rules
     from anatomica.data.prepare import Job, prepare
 
-    job = Job(out, anatomy.value, resolution, source, Rules(*rules), options)
+    job = Job(out, about, resolution, source, Rules(*rules), options)
     _tell(prepare(items, job, _processes(workers), progress=True))
 
 
@@ -262,10 +265,10 @@ def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
     return mapping, (("labels", json.dumps({str(k): v for k, v in mapping.items()}, sort_keys=True)),)
 
 
-def _anatomy(name: AnatomyName):
+def _anatomy(name_or_path: str) -> Anatomy:
     from anatomica.anatomy.catalogue import anatomy
 
-    return anatomy(name.value)
+    return anatomy(name_or_path)
 
 
 def _folder(root: Path, out: Path) -> Path:
