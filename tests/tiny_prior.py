@@ -14,6 +14,7 @@ from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import save_model
 
 N = 16
+CORONARY = anatomy("coronary")
 TINY = dataclasses.replace(
     PRESETS["small"],
     name="small",
@@ -45,7 +46,8 @@ def ellipsoids(count: int, n: int = N, classes: int = 4, seed: int = 0) -> torch
 
 def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4, n: int = N) -> Path:
     """An untrained model on disk: enough to load, sample and decode."""
-    classes = len(anatomy(name).table)
+    about = anatomy(name)
+    classes = len(about.table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         autoencoder = Autoencoder(classes, dataclasses.replace(TINY.autoencoder, n=n))
@@ -58,4 +60,4 @@ def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4, n: 
         scaler = LatentScaler(3).fit(3 * torch.randn(8, 3, n // 4, n // 4, n // 4))
     population = population_moments(ellipsoids(patients, n), classes)
     notes = {"preset": "small"}
-    return save_model(folder, name, autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes, population)
+    return save_model(folder, about, autoencoder, edm, scaler, TINY.unet, TINY.sampling, notes, population)

@@ -33,7 +33,11 @@ TREE = {
     "LSCA": ((55, 0, 40), 9),
     "RSCA": ((-60, 0, 40), 9),
 }
-NAMES = {tissue: name for name, tissue in VOCABULARIES["totalsegmentator"].tissues.items()}
+NAMES = {
+    tissue: name
+    for about in ANATOMIES.values()
+    for name, tissue in VOCABULARIES["totalsegmentator"].tissues(about).items()
+}
 
 
 def balls(anatomy: str, where: dict, spacing_mm: float = 4.0, n: int = 60, seed: int = 0) -> LabelMap:

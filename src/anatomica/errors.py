@@ -1,4 +1,6 @@
-"""The one error type whose message is written for the user."""
+"""The one error type whose message is written for the user, and the hint that a typo gets."""
+
+from collections.abc import Iterable
 
 
 class AnatomicaError(ValueError):
@@ -6,3 +8,16 @@ class AnatomicaError(ValueError):
 
     The command line prints the message alone and exits with code 2; a library user sees a ValueError.
     """
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint for an error message: the known word that is most like the given one, or nothing.
+
+    >>> nearest("cardica", ["cardiac", "spinal"])
+    " (did you mean 'cardiac'?)"
+    """
+    import difflib
+
+    by_fold = {x.lower(): x for x in known}
+    close = difflib.get_close_matches(word.lower(), by_fold, 1)
+    return f" (did you mean {by_fold[close[0]]!r}?)" if close else ""

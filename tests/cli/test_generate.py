@@ -12,7 +12,7 @@ from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import export_run, read_autoencoder
 from anatomica.prior.training.train import RunOptions, train_autoencoder, train_denoiser
 from anatomica.prior.zoo import load_model, trained_steps
-from tiny_prior import TINY, ellipsoids, save_tiny_model
+from tiny_prior import CORONARY, TINY, ellipsoids, save_tiny_model
 
 
 def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
@@ -34,10 +34,10 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
 def test_from_a_run_to_a_model(tmp_path):
     maps, quiet = ellipsoids(4), RunOptions(quiet=True)
     run = tmp_path / "run"
-    train_autoencoder(maps, run / "autoencoder", "coronary", TINY, Budget(steps=2), quiet)
+    train_autoencoder(maps, run / "autoencoder", CORONARY, TINY, Budget(steps=2), quiet)
     autoencoder, about = read_autoencoder(run)
     assert about["step"] == 2
-    train_denoiser(maps, autoencoder, run / "denoiser", "coronary", TINY, Budget(steps=2), quiet)
+    train_denoiser(maps, autoencoder, run / "denoiser", CORONARY, TINY, Budget(steps=2), quiet)
     folder = export_run(run, tmp_path / "model", maps, ellipsoids(2, seed=5), ellipsoids(2, n=32, seed=5))
     card = load_model(folder).card
     assert card["population"]["Lu"]["present"] == 1.0
@@ -61,8 +61,8 @@ def test_from_a_run_to_a_model(tmp_path):
     model, more, on = load_model(folder), ellipsoids(6, seed=3), tmp_path / "on"
     since = {"model": model.hash, "steps": trained_steps(card, "denoiser")}
     part, one = model.autoencoder, Budget(steps=1)
-    train_autoencoder(more, on / "autoencoder", "coronary", TINY, one, quiet, start=part, same_latents=True)
-    train_denoiser(more, part, on / "denoiser", "coronary", TINY, one, quiet, model.denoiser, since)
+    train_autoencoder(more, on / "autoencoder", CORONARY, TINY, one, quiet, start=part, same_latents=True)
+    train_denoiser(more, part, on / "denoiser", CORONARY, TINY, one, quiet, model.denoiser, since)
     assert trained_steps(load_model(export_run(on, tmp_path / "more")).card, "denoiser") == 3
 
 

@@ -101,7 +101,7 @@ def test_mistakes_are_said(tmp_path):
         run("verse", "--root", tmp_path / "none", "--out", tmp_path / "out")
     with pytest.raises(AnatomicaError, match="lies inside"):
         run("verse", "--root", tmp_path, "--out", tmp_path / "out")
-    with pytest.raises(AnatomicaError, match="spinal cases, not aortic"):
+    with pytest.raises(AnatomicaError, match="vertebrae, not tissues of aortic"):
         run("verse", "--anatomy", "aortic", "--root", tmp_path, "--out", tmp_path.parent / "out")
     (tmp_path / "data").mkdir()
     with pytest.raises(AnatomicaError, match="known vocabularies"):

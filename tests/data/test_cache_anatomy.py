@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
@@ -23,7 +24,9 @@ def run(*arguments) -> None:
 
 def tiny_run(folder: Path, anatomy: str) -> Path:
     quiet = RunOptions(quiet=True)
-    train_autoencoder(ellipsoids(2), folder / "autoencoder", anatomy, TINY, Budget(steps=1), quiet)
+    train_autoencoder(
+        ellipsoids(2), folder / "autoencoder", anatomy_of(anatomy), TINY, Budget(steps=1), quiet
+    )
     return folder
 
 
@@ -73,5 +76,5 @@ def test_decoders_count_the_steps_before_them(folders, tmp_path):
 
 def test_autoencoder(folders, tmp_path):
     cache, _, _ = folders
-    with pytest.raises(AnatomicaError, match=r"cache holds coronary maps, but --anatomy is cardiac"):
+    with pytest.raises(AnatomicaError, match=r"cache is of coronary anatomy, but --anatomy is cardiac"):
         run("autoencoder", "-a", "cardiac", "--data", cache, "--out", tmp_path, "--steps", 1)

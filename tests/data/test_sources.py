@@ -32,7 +32,7 @@ def hearts(tmp_path_factory):
     root = trees.totalsegmentator(tmp_path_factory.mktemp("totalsegmentator"))
     out = tmp_path_factory.mktemp("cache") / "hearts"
     items = totalsegmentator.items(root, CARDIAC)
-    return root, prepare(items, Job(out, "cardiac", 32, "totalsegmentator", Rules()))
+    return root, prepare(items, Job(out, CARDIAC, 32, "totalsegmentator", Rules()))
 
 
 def test_totalsegmentator_cardiac(hearts):
@@ -74,7 +74,7 @@ def test_each_rule_can_be_switched_off(hearts, tmp_path):
         (Rules(volume=False), ["s0014"]),
         (NO_RULES, ["s0012", "s0013", "s0014"]),
     ):
-        cache = prepare(items, Job(tmp_path / str(kept), "cardiac", 16, "totalsegmentator", rules))
+        cache = prepare(items, Job(tmp_path / str(kept), CARDIAC, 16, "totalsegmentator", rules))
         assert [c.id for c in cache.cases] == kept
 
 
@@ -85,7 +85,7 @@ def test_only_the_largest_piece_is_kept_but_of_pulmonary_veins():
     array[1:3, 1:3, 50:52] = CARDIAC.table.id_of("PV")
     array[5, 5, 5] = array[6, 6, 6] = CARDIAC.table.id_of("LA")
     specked = LabelMap(array, heart.affine, heart.table)
-    clean = totalsegmentator.largest_components(specked)
+    clean = totalsegmentator.largest_components(specked, CARDIAC.several_pieces)
     assert clean.volume_ml("LV") == heart.volume_ml("LV")
     assert clean.volume_ml("LA") == heart.volume_ml("LA")
     assert clean.volume_ml("PV") > heart.volume_ml("PV")
@@ -94,16 +94,16 @@ def test_only_the_largest_piece_is_kept_but_of_pulmonary_veins():
 def test_totalsegmentator_aortic(tmp_path):
     root = trees.aortas(tmp_path / "data")
     cache = prepare(
-        totalsegmentator.items(root, AORTIC), Job(tmp_path / "out", "aortic", 64, "totalsegmentator", Rules())
+        totalsegmentator.items(root, AORTIC), Job(tmp_path / "out", AORTIC, 64, "totalsegmentator", Rules())
     )
     assert [c.present for c in cache.cases] == [AORTIC.table.tissues] * 3
-    with pytest.raises(AnatomicaError, match="cardiac and aortic cases, not spinal"):
-        totalsegmentator.items(root, SPINAL)
+    with pytest.raises(AnatomicaError, match="none of TotalSegmentator's structures is a tissue of coronary"):
+        totalsegmentator.items(root, CORONARY)
 
 
 def test_verse(tmp_path):
     root = trees.verse(tmp_path / "data")
-    cache = prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "out", "spinal", 64, "verse", Rules()))
+    cache = prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "out", SPINAL, 64, "verse", Rules()))
     assert [c.present for c in cache.cases] == [("L2", "L3", "L4")] * 4
     twice = [c for c in cache.cases if c.patient == "verse401"]
     assert len(twice) == 2
@@ -120,18 +120,18 @@ def test_verse(tmp_path):
 def test_ctspine1k(tmp_path):
     root = trees.ctspine1k(tmp_path / "data")
     items = spines.ctspine1k_items(root, SPINAL)
-    cache = prepare(items, Job(tmp_path / "out", "spinal", 64, "ctspine1k", Rules()))
+    cache = prepare(items, Job(tmp_path / "out", SPINAL, 64, "ctspine1k", Rules()))
     assert sorted(c.patient for c in cache.cases) == ["1.3.6.1.4.1.9328.50.4.0001", "HN_P001", "liver_12"]
     assert [e.patient for e in cache.excluded] == ["volume-covid19-A-0011_ct"]
     assert "any tissue does not occur" in cache.excluded[0].reason
-    with pytest.raises(AnatomicaError, match="spinal cases, not aortic"):
+    with pytest.raises(AnatomicaError, match="vertebrae, not tissues of aortic"):
         spines.ctspine1k_items(root, AORTIC)
 
 
 def test_disrupt_cad(tmp_path):
     root = trees.pullbacks(tmp_path / "data")
     cache = prepare(
-        disrupt_cad.items(root, CORONARY), Job(tmp_path / "out", "coronary", 32, "disrupt-cad", Rules())
+        disrupt_cad.items(root, CORONARY), Job(tmp_path / "out", CORONARY, 32, "disrupt-cad", Rules())
     )
     assert [c.id for c in cache.cases] == [
         "P000_pre_crop0",
@@ -153,7 +153,7 @@ def test_a_pullback_keeps_its_size_in_mm(tmp_path, frame_mm):
     """Training and generation take every coronary case for a cube of 12.8 mm, so it must be one."""
     root = trees.pullbacks(tmp_path / "data", (140,), frame_mm)
     items = disrupt_cad.items(root, CORONARY, crops=1)
-    cache = prepare(items, Job(tmp_path / "out", "coronary", 64, "disrupt-cad", Rules()))
+    cache = prepare(items, Job(tmp_path / "out", CORONARY, 64, "disrupt-cad", Rules()))
     cube = cache.load(cache.cases[0])
     np.testing.assert_allclose(cube.spacing_mm, CORONARY.edge_mm / 64)
     source = nifti.load(root / "P000" / "pre.nii.gz", CORONARY)
@@ -164,7 +164,7 @@ def test_a_pullback_keeps_its_size_in_mm(tmp_path, frame_mm):
 def test_frames_of_a_tenth_of_a_millimetre_are_kept_one_by_one(tmp_path):
     root = trees.pullbacks(tmp_path / "data", (140,), frame_mm=0.1)
     items = disrupt_cad.items(root, CORONARY, crops=1)
-    cache = prepare(items, Job(tmp_path / "out", "coronary", 128, "disrupt-cad", Rules()))
+    cache = prepare(items, Job(tmp_path / "out", CORONARY, 128, "disrupt-cad", Rules()))
     start = disrupt_cad.window_starts("P000_pre", 140, 128, 1)[0]
     cube = cache.load(cache.cases[0])
     assert cube.affine[2, 3] == pytest.approx(start * 0.1)
@@ -176,7 +176,7 @@ def test_frames_of_a_tenth_of_a_millimetre_are_kept_one_by_one(tmp_path):
 def test_a_pullback_without_millimetres_is_left_out(tmp_path):
     root = trees.pullbacks(tmp_path / "data", (140,), frame_mm=1.0)
     items = disrupt_cad.items(root, CORONARY, crops=1)[:1]
-    cache = prepare(items, Job(tmp_path / "out", "coronary", 32, "disrupt-cad", NO_RULES))
+    cache = prepare(items, Job(tmp_path / "out", CORONARY, 32, "disrupt-cad", NO_RULES))
     assert "voxels of 0.2 x 0.2 x 1 mm are no optical coherence tomography" in cache.excluded[0].reason
 
 
@@ -200,7 +200,7 @@ def test_generic_with_a_mapping_and_patients(tmp_path):
             )
     mapping: dict[str | int, str] = {i + 20: name for i, name in enumerate(CARDIAC.table.names) if i}
     items = generic.items(root, CARDIAC, mapping, r"^([^/]+)/")
-    cache = prepare(items, Job(tmp_path / "out", "cardiac", 32, "generic", Rules()))
+    cache = prepare(items, Job(tmp_path / "out", CARDIAC, 32, "generic", Rules()))
     assert [(c.id, c.patient) for c in cache.cases] == [
         ("anna_visit1", "anna"), ("anna_visit2", "anna"), ("ben_visit1", "ben"), ("ben_visit2", "ben"),
     ]  # fmt: skip
@@ -228,12 +228,10 @@ def test_a_root_without_data_says_what_was_expected(tmp_path, source, anatomy):
 
 def test_workers_resume_growth_and_change_give_the_same_bytes(tmp_path):
     root = trees.verse(tmp_path / "data", count=3)
-    job = Job(tmp_path / "one", "spinal", 32, "verse", Rules())
+    job = Job(tmp_path / "one", SPINAL, 32, "verse", Rules())
     prepare(spines.verse_items(root, SPINAL), job, workers=1)
     one = trees.tree_bytes(tmp_path / "one")
-    prepare(
-        spines.verse_items(root, SPINAL), Job(tmp_path / "two", "spinal", 32, "verse", Rules()), workers=2
-    )
+    prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "two", SPINAL, 32, "verse", Rules()), workers=2)
     assert trees.tree_bytes(tmp_path / "two") == one
 
     made = {p: p.stat().st_mtime_ns for p in (tmp_path / "one" / "cases").iterdir()}
@@ -245,16 +243,16 @@ def test_workers_resume_growth_and_change_give_the_same_bytes(tmp_path):
     (root / "derivatives" / "sub-verse001" / "sub-verse001_seg-vert_msk.nii.gz").unlink()
     (tmp_path / "one" / "cases" / ".x.nii.gz.123.tmp").write_bytes(b"left by a kill")
     prepare(spines.verse_items(root, SPINAL), job)
-    prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "fresh", "spinal", 32, "verse", Rules()))
+    prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "fresh", SPINAL, 32, "verse", Rules()))
     assert trees.tree_bytes(tmp_path / "one") == trees.tree_bytes(tmp_path / "fresh")
 
 
 def test_a_cache_of_other_settings_is_not_overwritten(tmp_path):
     root = trees.verse(tmp_path / "data")
     items = spines.verse_items(root, SPINAL)[:1]
-    prepare(items, Job(tmp_path / "out", "spinal", 32, "verse", Rules()))
+    prepare(items, Job(tmp_path / "out", SPINAL, 32, "verse", Rules()))
     with pytest.raises(AnatomicaError, match="made with n=32"):
-        prepare(items, Job(tmp_path / "out", "spinal", 64, "verse", Rules()))
+        prepare(items, Job(tmp_path / "out", SPINAL, 64, "verse", Rules()))
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"editor.tabSize": 4}'])
@@ -264,14 +262,14 @@ def test_a_folder_with_settings_of_something_else_is_left_alone(tmp_path, conten
     before = trees.tree_bytes(tmp_path / "out")
     items = spines.verse_items(trees.verse(tmp_path / "data"), SPINAL)[:1]
     with pytest.raises(AnatomicaError, match=r"does not hold the settings of a cache"):
-        prepare(items, Job(tmp_path / "out", "spinal", 32, "verse", Rules()))
+        prepare(items, Job(tmp_path / "out", SPINAL, 32, "verse", Rules()))
     assert trees.tree_bytes(tmp_path / "out") == before
 
 
 def test_only_files_of_the_cache_are_ever_deleted(tmp_path):
     """A source that vanished takes its case along; notes, folders and temporary files of others stay."""
     items = spines.verse_items(trees.verse(tmp_path / "data"), SPINAL)
-    job = Job(tmp_path / "out", "spinal", 32, "verse", NO_RULES)
+    job = Job(tmp_path / "out", SPINAL, 32, "verse", NO_RULES)
     gone = next(i for i in items if i.id == "sub-verse001_seg-vert_msk")
     prepare(items, job)
     kept = [
@@ -294,23 +292,23 @@ def test_only_files_of_the_cache_are_ever_deleted(tmp_path):
 def test_a_surprise_in_one_file_costs_that_file_alone(tmp_path, monkeypatch):
     root = trees.verse(tmp_path / "data")
 
-    def surprise(path, vocabulary):
+    def surprise(path, anatomy, vocabulary):
         if "verse001" in path.name:
             raise ZeroDivisionError("who knows")
-        return original(path, vocabulary)
+        return original(path, anatomy, vocabulary)
 
     original = spines._load
     monkeypatch.setattr(spines, "_load", surprise)
-    cache = prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "out", "spinal", 32, "verse", NO_RULES))
+    cache = prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "out", SPINAL, 32, "verse", NO_RULES))
     assert {e.patient: e.reason for e in cache.excluded}["verse001"] == "failed: ZeroDivisionError: who knows"
 
 
 def test_two_files_of_one_name_are_refused(tmp_path):
     items = spines.verse_items(trees.verse(tmp_path / "data"), SPINAL)
     with pytest.raises(AnatomicaError, match="same case"):
-        prepare([*items, items[0]], Job(tmp_path / "out", "spinal", 32, "verse"))
+        prepare([*items, items[0]], Job(tmp_path / "out", SPINAL, 32, "verse"))
     with pytest.raises(AnatomicaError, match="no case of verse"):
-        prepare([], Job(tmp_path / "out", "spinal", 32, "verse"))
+        prepare([], Job(tmp_path / "out", SPINAL, 32, "verse"))
 
 
 RUN = """
@@ -325,7 +323,7 @@ app(["prepare", "verse", "--root", sys.argv[1], "--out", sys.argv[2], "-n", "48"
 @pytest.mark.parametrize(("workers", "kills"), [("1", (1, 5)), ("2", (4,))])
 def test_killed_in_the_middle_and_run_again_gives_the_same_bytes(tmp_path, workers, kills):
     root = trees.verse(tmp_path / "data", count=6)
-    prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "whole", "spinal", 48, "verse", Rules()))
+    prepare(spines.verse_items(root, SPINAL), Job(tmp_path / "whole", SPINAL, 48, "verse", Rules()))
     out = tmp_path / "killed"
     script = tmp_path / "run.py"
     script.write_text(
@@ -363,7 +361,7 @@ def test_a_phantom_survives_the_way_through_a_data_set(tmp_path):
     made = phantom("cardiac", 1, 64).label_map
     trees.write_masks(tmp_path / "data" / "s0000" / "segmentations", made, made.present())
     items = totalsegmentator.items(tmp_path / "data", CARDIAC)
-    cache = prepare(items, Job(tmp_path / "out", "cardiac", 64, "totalsegmentator", NO_RULES))
+    cache = prepare(items, Job(tmp_path / "out", CARDIAC, 64, "totalsegmentator", NO_RULES))
     again = cache.load(cache.cases[0])
     # The masks fill the frame's cube, so it is kept: the same voxels, but for pieces cut off by the cube.
     np.testing.assert_allclose(again.affine, made.affine)

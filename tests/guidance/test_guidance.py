@@ -49,9 +49,7 @@ def model(request: pytest.FixtureRequest) -> Model:
     about = anatomy("coronary")
     for module in (autoencoder, denoiser, scaler):
         module.eval().requires_grad_(False)
-    return Model(
-        "coronary", about.table, 12.8, 16, autoencoder, denoiser, scaler, TINY.sampling, {}, "0" * 16
-    )
+    return Model(about, 16, autoencoder, denoiser, scaler, TINY.sampling, {}, "0" * 16)
 
 
 def latent(batch: int = 2, seed: int = 0) -> torch.Tensor:

@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
+from anatomica.anatomy.catalogue import anatomy
 from anatomica.errors import AnatomicaError
 from anatomica.spec.quantities import Target
 from anatomica.spec.spec import CurvilinearDomain, Spec, SphericalDomain
@@ -66,8 +68,10 @@ def test_schema_describes_specs() -> None:
     ("change", "expected"),
     [
         (("[LV]", "[LX]"), "line 5 .*unknown tissue 'LX'; allowed: Myo, LA"),
+        (("[LV]", "[left_ventricel]"), "line 5 .*'left_ventricel' .did you mean LV, left ventricle"),
         (("grid:", "gird:"), "line 6 .*unknown field 'gird' .did you mean 'grid'.*allowed: .*around"),
-        (("anatomy: cardiac", "anatomy: heart"), "line 2 .*'cardiac', 'aortic'"),
+        (("anatomy: cardiac", "anatomy: heart.yaml"), "line 2 .*'heart.yaml'"),
+        (("anatomy: cardiac", "anatomy: 7"), "line 2 .*valid string"),
         (("volume_ml: 140", "volume_ml: large"), "line 7 .*valid number.*found 'large'"),
         (("volume_ml: 140", "volume_ml: 140, mass: 0.1"), "line 7 .*volume_ml or mass, not both"),
         (("family: cartesian", "family: circle"), "line 6 .*'circle'.*'cartesian'"),
@@ -93,3 +97,22 @@ def test_targets_are_checked() -> None:
     with pytest.raises(ValidationError, match="rotation_deg turns axes_mm"):
         Target(rotation_deg=(0, 0, 1))
     assert yaml.safe_load(dump_spec(parse_spec(GOOD)))["constraints"][0]["target"] == {"volume_ml": 140.0}
+
+
+def test_any_name_of_a_tissue_becomes_its_short_name_at_once() -> None:
+    text = GOOD.replace("[LV]", "[heart_ventricle_left, Left-Ventricle, rv]").replace(
+        "16]}", "16], around: [left atrium]}"
+    )
+    (found,) = parse_spec(text).constraints
+    assert found.structure == ["LV", "RV"]
+    assert found.domain.around == ["LA"]
+    assert "heart_ventricle_left" not in dump_spec(parse_spec(text))
+
+
+def test_a_users_anatomy_is_checked_when_the_spec_meets_it() -> None:
+    own = parse_spec(GOOD.replace("anatomy: cardiac", "anatomy: my-heart"))
+    assert own.of(replace(anatomy("cardiac"), name="my-heart")).constraints[0].structure == ["LV"]
+    with pytest.raises(AnatomicaError, match="spec 'small heart': unknown tissue 'LV'"):
+        own.of(replace(anatomy("spinal"), name="my-heart"))
+    with pytest.raises(AnatomicaError, match="about my-heart anatomy, not about cardiac"):
+        own.of(anatomy("cardiac"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +17,27 @@ BACKGROUND = "background"
 
 @dataclass(frozen=True)
 class Label:
-    """One tissue: its integer id in a label map, the paper's short name, a full name and an RGB colour."""
+    """One tissue: its integer id in a label map, a short and a full name and an RGB colour.
+
+    `synonyms` are further names, such as TotalSegmentator's; `snomed` is the structure's SNOMED CT code
+    without its side, where it is known.
+    """
 
     id: int
     name: str
     full_name: str
     colour: Colour
+    synonyms: tuple[str, ...] = ()
+    snomed: str | None = None
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (self.name, self.full_name, *self.synonyms)
+
+
+def fold(name: str) -> str:
+    """A name without case, underscores, hyphens and spaces: `Left_Atrium` and `left atrium` are one name."""
+    return "".join(c for c in name.casefold() if c not in "_-" and not c.isspace())
 
 
 @dataclass(frozen=True)
@@ -70,15 +86,38 @@ class LabelTable:
 
     @cached_property
     def _by_name(self) -> dict[str, Label]:
-        full = {x.full_name.lower(): x for x in self.labels}
-        return full | {x.name.lower(): x for x in self.labels}
+        """Labels by folded name. A short name wins over a full name, and this over a synonym."""
+        known: dict[str, Label] = {}
+        for names in (lambda x: (x.name,), lambda x: (x.full_name,), lambda x: x.synonyms):
+            for x in self.labels:
+                for name in names(x):
+                    known.setdefault(fold(name), x)
+        return known
+
+    @cached_property
+    def _exact(self) -> dict[str, Label]:
+        """Tables from files may have names that differ by case only."""
+        return {x.name: x for x in self.labels}
+
+    def find(self, name: str) -> Label | None:
+        """The label called `name`, by its short name, full name or a synonym; None if there is none.
+
+        Case, underscores, hyphens and spaces do not matter.
+        """
+        return self._exact.get(name) or self._by_name.get(fold(name))
 
     def __getitem__(self, name: str) -> Label:
-        """The label called `name` (short or full name, any case)."""
-        try:
-            return self._by_name[name.lower()]
-        except KeyError:
-            raise AnatomicaError(f"unknown tissue {name!r}; allowed: {', '.join(self.tissues)}") from None
+        """The label called `name` as in `find`, or an error that names the nearest and lists all."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        close = difflib.get_close_matches(fold(name), self._by_name, 1)
+        hint = ""
+        if close:
+            label = self._by_name[close[0]]
+            full = "" if fold(label.name) == fold(label.full_name) else f", {label.full_name}"
+            hint = f" (did you mean {label.name}{full}?)"
+        raise AnatomicaError(f"unknown tissue {name!r}{hint}; allowed: {', '.join(self.tissues)}")
 
     def id_of(self, name: str) -> int:
         return self[name].id
@@ -96,11 +135,11 @@ class LabelTable:
     def from_names(cls, names: dict[int, str]) -> LabelTable:
         """A table for a vocabulary that brings names alone; colours are spread over the hue circle."""
         ids = sorted(i for i in names if i != 0)
-        labels = [Label(i, names[i], names[i], _hue(n)) for n, i in enumerate(ids)]
+        labels = [Label(i, names[i], names[i], hue(n)) for n, i in enumerate(ids)]
         return cls((Label(0, BACKGROUND, BACKGROUND, (0, 0, 0)), *labels))
 
 
-def _hue(n: int) -> Colour:
+def hue(n: int) -> Colour:
     """The n-th of a sequence of well-separated colours (golden-ratio steps of hue)."""
     import colorsys
 

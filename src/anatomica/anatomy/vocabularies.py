@@ -1,7 +1,7 @@
-"""Vocabularies: which label of which tool or data set is which of our tissues.
+"""Vocabularies: the labels of tools and data sets, as they number and name them.
 
-A vocabulary knows the source's own ids and names and, for the names that we use, our tissue. One table of
-names serves all anatomies: a tissue that the wanted anatomy does not have becomes background.
+Which of our tissues such a label is, the anatomy itself says, by a tissue's short name, full name or
+synonyms. A label that the wanted anatomy does not have becomes background.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
 from anatomica.anatomy.labels import BACKGROUND
+from anatomica.anatomy.strict_yaml import read_text, read_yaml
 from anatomica.errors import AnatomicaError
 
 UserMapping = Mapping[str | int, str]
@@ -23,15 +22,20 @@ REST = "*"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One tool's or data set's labels: `ids` as it writes them, `tissues` from its names to ours."""
+    """One tool's or data set's labels: `ids` as it writes them, `others` further names without an id."""
 
     name: str
     what: str
     ids: dict[int, str]
-    tissues: dict[str, str]
+    others: tuple[str, ...] = ()
 
     def knows(self, name: str) -> bool:
-        return name in self.tissues or name in self.ids.values()
+        return name in self.others or name in self.ids.values()
+
+    def tissues(self, anatomy: Anatomy) -> dict[str, str]:
+        """Its names that are tissues of the anatomy, with our short names."""
+        found = {name: anatomy.table.find(name) for name in (*self.ids.values(), *self.others)}
+        return {name: label.name for name, label in found.items() if label is not None and label.id != 0}
 
 
 def _numbered(names: str, start: int = 1) -> dict[int, str]:
@@ -39,26 +43,6 @@ def _numbered(names: str, start: int = 1) -> dict[int, str]:
 
 
 _VERTEBRAE = ANATOMIES["spinal"].table.tissues
-
-# Names by which TotalSegmentator calls what we use. Version 1 has other ids but the same names.
-_TOTAL_TISSUES = {
-    "heart_myocardium": "Myo",
-    "heart_atrium_left": "LA",
-    "heart_ventricle_left": "LV",
-    "heart_atrium_right": "RA",
-    "heart_ventricle_right": "RV",
-    "aorta": "Ao",
-    "pulmonary_artery": "PA",
-    "inferior_vena_cava": "IVC",
-    "superior_vena_cava": "SVC",
-    "pulmonary_vein": "PV",
-    "brachiocephalic_trunk": "BCT",
-    "common_carotid_artery_left": "LCCA",
-    "common_carotid_artery_right": "RCCA",
-    "subclavian_artery_left": "LSCA",
-    "subclavian_artery_right": "RSCA",
-    **{f"vertebrae_{v}": v for v in _VERTEBRAE},
-}
 
 _TOTAL_V2 = _numbered(
     "spleen kidney_right kidney_left gallbladder liver stomach pancreas adrenal_gland_right "
@@ -84,7 +68,6 @@ _HEARTCHAMBERS = _numbered(
 )
 
 _SPINE_IDS = dict(enumerate(_VERTEBRAE, start=1))
-_SPINE_TISSUES = {v: v for v in _VERTEBRAE}
 
 VOCABULARIES: dict[str, Vocabulary] = {
     v.name: v
@@ -93,31 +76,28 @@ VOCABULARIES: dict[str, Vocabulary] = {
             "totalsegmentator",
             "TotalSegmentator v2, task total: 117 labels or one mask a structure",
             _TOTAL_V2,
-            _TOTAL_TISSUES,
+            tuple(_HEARTCHAMBERS.values()),  # version 1 has these in the same task
         ),
         Vocabulary(
             "heartchambers_highres",
             "TotalSegmentator v2, task heartchambers_highres: 1 myocardium ... 7 pulmonary artery",
             _HEARTCHAMBERS,
-            {name: _TOTAL_TISSUES[name] for name in _HEARTCHAMBERS.values()},
         ),
         Vocabulary(
             "ctspine1k",
             "CTSpine1K: 1-24 are C1-L5; 25 L6 and 26 sacrum become background",
             _SPINE_IDS | {25: "L6", 26: "sacrum"},
-            _SPINE_TISSUES,
         ),
         Vocabulary(
             "verse",
             "VerSe 2019 and 2020: 1-24 are C1-L5; 25 L6, 26 sacrum, 27 coccyx, 28 T13 become background",
             _SPINE_IDS | {25: "L6", 26: "sacrum", 27: "coccyx", 28: "T13"},
-            _SPINE_TISSUES,
         ),
         Vocabulary(
             "disrupt-cad",
             "DISRUPT-CAD optical coherence tomography: 1 lumen, 2 calcium, 3 vessel wall",
             {1: "lumen", 2: "calcium", 3: "vessel_wall"},
-            {"lumen": "Lu", "calcium": "Ca", "vessel_wall": "Ve", "wall": "Ve", "vessel": "Ve"},
+            ("wall", "vessel"),
         ),
     )
 }
@@ -138,14 +118,11 @@ def resolve(mapping: str | Path | UserMapping | Vocabulary | None) -> Vocabulary
 
 
 def read_mapping(path: Path) -> UserMapping:
-    """A user's mapping from YAML: `source label id or mask name: our tissue`, one a line.
+    """A user's mapping from YAML: `source label id or mask name: our tissue`, one per line.
 
     `background` drops a label; the key `"*"` stands for all labels that the mapping does not name.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise AnatomicaError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
+    content = read_yaml(read_text(path, "label mapping"), str(path))
     bad = not isinstance(content, dict) or [
         k
         for k, v in content.items()
@@ -194,10 +171,7 @@ def translate(
 def _detect(found: Mapping[int, str | None], anatomy: Anatomy, what: str) -> Vocabulary | UserMapping:
     names = [name for name in found.values() if name is not None]
     if len(names) == len(found):
-        ours = {x.name.lower() for x in anatomy.table.labels} | {
-            x.full_name.lower() for x in anatomy.table.labels
-        }
-        if all(name.lower() in ours for name in names):
+        if all(anatomy.table.find(name) is not None for name in names):
             return {name: anatomy.table[name].name for name in names}
         for vocabulary in VOCABULARIES.values():
             if all(vocabulary.knows(name) for name in names):
@@ -214,6 +188,7 @@ def _detect(found: Mapping[int, str | None], anatomy: Anatomy, what: str) -> Voc
 def _by_vocabulary(
     found: Mapping[int, str | None], anatomy: Anatomy, vocabulary: Vocabulary, what: str
 ) -> dict[int, str]:
+    ours = vocabulary.tissues(anatomy)
     tissues: dict[int, str] = {}
     unknown: dict[int, str | None] = {}
     for id, name in found.items():
@@ -221,8 +196,7 @@ def _by_vocabulary(
         if known is None or (name is not None and not vocabulary.knows(name)):
             unknown[id] = name
         else:
-            tissue = vocabulary.tissues.get(known, BACKGROUND)
-            tissues[id] = tissue if tissue in anatomy.table.names else BACKGROUND
+            tissues[id] = ours.get(known, BACKGROUND)
     if unknown:
         raise AnatomicaError(
             f"{what}: the vocabulary {vocabulary.name!r} does not know the labels {_listed(unknown)}; "

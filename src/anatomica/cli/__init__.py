@@ -21,6 +21,7 @@ app = typer.Typer(
 # Modules of this folder, each with a `register(app)` that adds its commands.
 _MODULES = (
     "measure",
+    "anatomies",
     "phantom",
     "prepare",
     "train",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anatomica.errors import AnatomicaError
+
+if TYPE_CHECKING:
+    from anatomica.anatomy.catalogue import Anatomy
 
 
 def usable_device(name: str) -> str:
@@ -36,10 +40,28 @@ def writable_folder(path: Path) -> Path:
         ) from None
 
 
-def check_cache(data: Path, anatomy: str, owner: Path | str) -> None:
-    """Refuse a cache whose anatomy is not that of the run, model or option it is used with."""
+def check_cache(data: Path, about: Anatomy, owner: Path | str) -> None:
+    """Refuse a cache whose anatomy is not that of the run or model it is used with."""
     from anatomica.data.cache import open_cache
 
-    found = open_cache(data).anatomy.name
-    if found != anatomy:
-        raise AnatomicaError(f"{data} holds {found} maps, but {owner} is {anatomy}")
+    found = open_cache(data).anatomy
+    if found.name != about.name:
+        raise AnatomicaError(f"{data} holds {found.name} maps, but {owner} is {about.name}")
+    if found != about:
+        raise AnatomicaError(f"{data} was made with another record of {about.name} anatomy than {owner}")
+
+
+def check_option(given: str | None, about: Anatomy, owner: Path | str) -> None:
+    """Refuse an --anatomy, a name or a YAML file, that is not the anatomy of a cache or model."""
+    from anatomica.anatomy.catalogue import anatomy
+
+    if given is None or given == about.name:
+        return
+    asked = anatomy(given)
+    if asked.name != about.name:
+        raise AnatomicaError(f"{owner} is of {about.name} anatomy, but --anatomy is {asked.name}")
+    if asked != about:
+        raise AnatomicaError(
+            f"{given} is not the record of {about.name} anatomy that {owner} was made with; leave --anatomy "
+            "out to use that one"
+        )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.anatomies import ANATOMY_HELP
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def generate(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for label maps, pictures and the report.")],
     anatomy: Annotated[
         str | None,
-        typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.", rich_help_panel=WHAT),
+        typer.Option("--anatomy", "-a", help=ANATOMY_HELP, rich_help_panel=WHAT),
     ] = None,
     task: Annotated[
         str | None,
@@ -155,7 +156,7 @@ def generate(
     """
     from rich.console import Console
 
-    from anatomica.cli.checks import usable_device
+    from anatomica.cli.checks import check_option, usable_device
     from anatomica.cli.sampling import run
 
     console = Console()
@@ -187,17 +188,15 @@ def generate(
                 "repair": repair,
             },
         )
-        wanted = pick_spec(task, spec, anatomy)
+        wanted = pick_spec(task, spec, None)
         kind = anatomy or (wanted.anatomy if wanted is not None else None)
         if kind is None and model is None:
             raise AnatomicaError("nothing to generate: give --anatomy, --task, --spec, --recipe or --model")
         if wanted is None and (like is not None or like_phantom is not None):
             raise AnatomicaError("--like gives a spec its targets: add --task or --spec")
         prior = load_model(model if model is not None else str(kind), device)
-        if wanted is not None and wanted.anatomy != prior.anatomy:
-            raise AnatomicaError(
-                f"{wanted.name!r} is about {wanted.anatomy} anatomy, the model is {prior.anatomy}"
-            )
+        check_option(anatomy, prior.about, model if model is not None else "the model")
+        wanted = None if wanted is None else wanted.of(prior.about)
         reference = read_reference(arguments, prior)
         resolved = () if wanted is None else resolve_for(prior, wanted, reference)
     run(console, out, arguments, prior, wanted, resolved)
@@ -243,14 +242,17 @@ def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
 
 def read_reference(arguments: Arguments, model: Model):
     """The anatomy that domains and targets are taken from, if any."""
-    from anatomica.anatomy.catalogue import anatomy
     from anatomica.anatomy.nifti import load
     from anatomica.data.phantoms import phantom
 
     if arguments.like is not None and arguments.like_phantom is not None:
         raise AnatomicaError("give --like or --like-phantom, not both")
     if arguments.like is not None:
-        return load(Path(arguments.like), anatomy(model.anatomy), arguments.labels)
+        return load(Path(arguments.like), model.about, arguments.labels)
     if arguments.like_phantom is not None:
+        if model.about.phantom is None:
+            raise AnatomicaError(
+                f"there are no phantoms of {model.anatomy} anatomy; give a label map by --like"
+            )
         return phantom(model.anatomy, arguments.like_phantom, model.n).label_map
     return None

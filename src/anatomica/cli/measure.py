@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.anatomies import ANATOMY_HELP
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from anatomica.anatomy.catalogue import Anatomy
     from anatomica.measurement.measure import Measurement
     from anatomica.spec.spec import Spec
 
@@ -27,7 +29,7 @@ def measure_command(
     source: Annotated[
         Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask a structure.")
     ],
-    anatomy: Annotated[str, typer.Option(help="cardiac, aortic, spinal or coronary.")],
+    anatomy: Annotated[str, typer.Option(help=ANATOMY_HELP)],
     task: Annotated[str | None, typer.Option(help="One of the paper's tasks (see: anatomica tasks).")] = None,
     spec: Annotated[Path | None, typer.Option(help="Your own spec as YAML.")] = None,
     labels: Annotated[
@@ -53,9 +55,9 @@ def measure_command(
     from anatomica.report.wires import measurement_picture
 
     kind = named(anatomy)
-    wanted = pick_spec(task, spec, kind.name)
+    wanted = pick_spec(task, spec, kind)
     label_map = load(source, kind, labels)
-    result = measure(label_map, wanted, resolution)
+    result = measure(label_map, wanted, resolution, kind)
     if not any(bool(m.domains.valid.any()) for m in result.measured):
         reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)
         present = ", ".join(label_map.present()) or "none"
@@ -74,8 +76,8 @@ def measure_command(
     output.result(to_dict(result))
 
 
-def pick_spec(task: str | None, path: Path | None, anatomy: str | None) -> Spec | None:
-    """The spec that --task or --spec names, checked against --anatomy."""
+def pick_spec(task: str | None, path: Path | None, about: Anatomy | None) -> Spec | None:
+    """The spec that --task or --spec names, checked against the anatomy if it is known."""
     from anatomica.spec.tasks import task as named_task
     from anatomica.spec.yaml import load_spec
 
@@ -84,11 +86,7 @@ def pick_spec(task: str | None, path: Path | None, anatomy: str | None) -> Spec 
     if task is None and path is None:
         return None
     wanted = named_task(task) if task is not None else load_spec(path)  # type: ignore[arg-type]
-    if anatomy is not None and wanted.anatomy != anatomy:
-        raise AnatomicaError(
-            f"{wanted.name!r} is about {wanted.anatomy} anatomy, but --anatomy is {anatomy!r}"
-        )
-    return wanted
+    return wanted if about is None else wanted.of(about)
 
 
 def measurement_table(result: Measurement) -> Table:

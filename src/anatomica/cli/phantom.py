@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.anatomies import PHANTOM_HELP
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
@@ -27,9 +28,7 @@ def register(app: typer.Typer) -> None:
 def phantom(
     output: Output,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; made if it is not there.")],
-    anatomy: Annotated[
-        str, typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.")
-    ] = "cardiac",
+    anatomy: Annotated[str, typer.Option("--anatomy", "-a", help=PHANTOM_HELP)] = "cardiac",
     count: Annotated[int, typer.Option("--count", "-c", min=1, help="How many patients.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first patient's number.")] = 0,
     resolution: Annotated[
@@ -149,16 +148,12 @@ def phantom_population(
 
 def _picture(made: Phantom):
     """The view in which each anatomy is known at a glance."""
+    from anatomica.anatomy.catalogue import anatomy
     from anatomica.report.render import Camera, render
 
-    views = {
-        "cardiac": (Camera(20, 12, 1.2), ()),
-        "aortic": (Camera(25, 12, 1.05), ()),
-        "spinal": (Camera(50, 10, 1.0), ()),
-        "coronary": (Camera(35, 15, 1.0), ("Ve",)),
-    }
-    camera, ghost = views[made.truth.anatomy]
-    return render(made.label_map, camera, 200, ghost=ghost).image
+    view = anatomy(made.truth.anatomy).camera
+    camera = Camera(view.azimuth_deg, view.elevation_deg, view.zoom)
+    return render(made.label_map, camera, 200, ghost=view.ghost).image
 
 
 def _title(made: Phantom) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anatomica.cli.anatomies import ANATOMY_HELP, PHANTOM_HELP
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from anatomica.anatomy.catalogue import Anatomy
     from anatomica.anatomy.nifti import Mapping
     from anatomica.data.cache import Cache
     from anatomica.data.prepare import Item
@@ -32,14 +33,9 @@ again and ends in the same files.""",
 )
 
 
-class AnatomyName(StrEnum):
-    cardiac = "cardiac"
-    aortic = "aortic"
-    spinal = "spinal"
-    coronary = "coronary"
-
-
-AnatomyOption = Annotated[AnatomyName, typer.Option("--anatomy", "-a", help="Whose tissues and frame.")]
+AnatomyOption = Annotated[
+    str, typer.Option("--anatomy", "-a", help=f"Whose tissues and frame: {ANATOMY_HELP}")
+]
 Root = Annotated[Path, typer.Option("--root", help="The data set's folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The cache's folder; made if it is not there.")]
 Resolution = Annotated[
@@ -65,15 +61,13 @@ Labels = Annotated[
         "--labels", help="What the labels mean: a vocabulary's name or a YAML file with lines like `5: RV`."
     ),
 ]
-SPINAL = AnatomyName.spinal
-CORONARY = AnatomyName.coronary
 
 
 @prepare.command()
 @with_output
 def phantoms(
     output: Output,
-    anatomy: AnatomyOption,
+    anatomy: Annotated[str, typer.Option("--anatomy", "-a", help=PHANTOM_HELP)],
     out: Out,
     count: Annotated[int, typer.Option("--count", min=1, help="How many patients.")] = 200,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first patient's number.")] = 0,
@@ -87,10 +81,8 @@ def phantoms(
     from anatomica.data.sources.phantoms import build_phantom_cache
 
     shown = not output.quiet
-    _tell(
-        output,
-        build_phantom_cache(anatomy.value, count, out, resolution, seed, _processes(workers), progress=shown),
-    )
+    made = build_phantom_cache(anatomy, count, out, resolution, seed, _processes(workers), progress=shown)
+    _tell(output, made)
 
 
 @prepare.command()
@@ -106,7 +98,9 @@ def totalsegmentator(
     border: Border = True,
     volume: Volume = True,
 ) -> None:
-    """TotalSegmentator's data set (`sNNNN/segmentations/*.nii.gz`): cardiac or aortic.
+    """TotalSegmentator's data set (`sNNNN/segmentations/*.nii.gz`): cardiac, aortic, or your own anatomy.
+
+    A tissue is the mask that has one of the tissue's names: give TotalSegmentator's name as a synonym.
 
     Heart chambers are taken from `sNNNN/heartchambers_highres` (masks, or one .nii.gz) where it is there: the
     output of `TotalSegmentator --task heartchambers_highres`. Version 2 has no chambers of its own.
@@ -115,8 +109,9 @@ def totalsegmentator(
     """
     from anatomica.data.sources import totalsegmentator as source
 
-    items = source.items(_folder(root, out), _anatomy(anatomy))
-    _prepare(output, items, "totalsegmentator", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about)
+    _prepare(output, items, "totalsegmentator", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
@@ -125,7 +120,7 @@ def ctspine1k(
     output: Output,
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = SPINAL,
+    anatomy: AnatomyOption = "spinal",
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,
@@ -138,8 +133,9 @@ def ctspine1k(
     """
     from anatomica.data.sources import spines
 
-    items = spines.ctspine1k_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(output, items, "ctspine1k", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = spines.ctspine1k_items(_folder(root, out), about)
+    _prepare(output, items, "ctspine1k", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command()
@@ -148,7 +144,7 @@ def verse(
     output: Output,
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = SPINAL,
+    anatomy: AnatomyOption = "spinal",
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,
@@ -161,8 +157,9 @@ def verse(
     """
     from anatomica.data.sources import spines
 
-    items = spines.verse_items(_folder(root, out), _anatomy(anatomy))
-    _prepare(output, items, "verse", anatomy, out, resolution, workers, (missing, border, volume))
+    about = _anatomy(anatomy)
+    items = spines.verse_items(_folder(root, out), about)
+    _prepare(output, items, "verse", about, out, resolution, workers, (missing, border, volume))
 
 
 @prepare.command(name="disrupt-cad")
@@ -171,7 +168,7 @@ def disrupt_cad(
     output: Output,
     root: Root,
     out: Out,
-    anatomy: AnatomyOption = CORONARY,
+    anatomy: AnatomyOption = "coronary",
     labels: Labels = None,
     crops: Annotated[int, typer.Option("--crops", min=1, help="Random windows of 12.8 mm a pullback.")] = 3,
     resolution: Resolution = 128,
@@ -187,11 +184,13 @@ def disrupt_cad(
     from anatomica.data.sources import disrupt_cad as source
 
     mapping, options = _mapping(labels)
-    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, crops)
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about, mapping, crops)
     # The window is named so that a cache of windows of 128 frames, whatever their length, is not added to.
-    options = (*options, ("crops", str(crops)), ("window_mm", f"{_anatomy(anatomy).edge_mm:g}"))
-    rules = missing, border, volume
-    _prepare(output, items, "disrupt-cad", anatomy, out, resolution, workers, rules, options)
+    options = (*options, ("crops", str(crops)), ("window_mm", f"{about.edge_mm:g}"))
+    _prepare(
+        output, items, "disrupt-cad", about, out, resolution, workers, (missing, border, volume), options
+    )
 
 
 @prepare.command()
@@ -218,20 +217,25 @@ def generic(
 
     Scans of one patient must stay in one split: name the patient by `--patient` where a patient has several.
 
-    Example: `anatomica prepare generic --anatomy cardiac --root scans --labels mine.yaml --out caches/mine`
+    Examples:
+
+    - `anatomica prepare generic --anatomy cardiac --root scans --labels mine.yaml --out caches/mine`
+
+    - `anatomica prepare generic --anatomy pelvis.yaml --root scans --out caches/pelvis`
     """
     from anatomica.data.sources import generic as source
 
     mapping, options = _mapping(labels)
-    items = source.items(_folder(root, out), _anatomy(anatomy), mapping, patient)
-    _prepare(output, items, "generic", anatomy, out, resolution, workers, (missing, border, volume), options)
+    about = _anatomy(anatomy)
+    items = source.items(_folder(root, out), about, mapping, patient)
+    _prepare(output, items, "generic", about, out, resolution, workers, (missing, border, volume), options)
 
 
 def _prepare(
     output: Output,
     items: list[Item],
     source: str,
-    anatomy: AnatomyName,
+    about: Anatomy,
     out: Path,
     resolution: int,
     workers: int,
@@ -241,7 +245,7 @@ def _prepare(
     from anatomica.data.exclusion import Rules
     from anatomica.data.prepare import Job, prepare
 
-    job = Job(out, anatomy.value, resolution, source, Rules(*rules), options)
+    job = Job(out, about, resolution, source, Rules(*rules), options)
     _tell(output, prepare(items, job, _processes(workers), progress=not output.quiet))
 
 
@@ -284,10 +288,10 @@ def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
     return mapping, (("labels", json.dumps({str(k): v for k, v in mapping.items()}, sort_keys=True)),)
 
 
-def _anatomy(name: AnatomyName):
+def _anatomy(name_or_path: str) -> Anatomy:
     from anatomica.anatomy.catalogue import anatomy
 
-    return anatomy(name.value)
+    return anatomy(name_or_path)
 
 
 def _folder(root: Path, out: Path) -> Path:

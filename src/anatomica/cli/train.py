@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anatomica.cli.checks import check_cache
+from anatomica.cli.checks import check_cache, check_option
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
+    from anatomica.anatomy.catalogue import Anatomy
     from anatomica.prior.autoencoder import Autoencoder
     from anatomica.prior.presets import Preset, TrainingConfig
     from anatomica.prior.training.budget import Budget
@@ -29,7 +30,10 @@ goes on as if nothing had happened. Several processes: `torchrun --nproc-per-nod
 """,
 )
 
-AnatomyOption = Annotated[str, typer.Option("--anatomy", "-a", help="cardiac, aortic, spinal or coronary.")]
+AnatomyOption = Annotated[
+    str | None,
+    typer.Option("--anatomy", "-a", help="Refuse a cache of another anatomy than this name or YAML file."),
+]
 Data = Annotated[Path, typer.Option("--data", "-d", help="The cache's folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The run's folder; made if it is not there.")]
 PresetName = Annotated[str, typer.Option("--preset", "-p", help="small (64^3, CPU) or paper (128^3, GPU).")]
@@ -58,9 +62,9 @@ def register(app: typer.Typer) -> None:
 @with_output
 def autoencoder(
     output: Output,
-    anatomy: AnatomyOption,
     data: Data,
     out: Out,
+    anatomy: AnatomyOption = None,
     preset: PresetName = "small",
     steps: Steps = None,
     minutes: Minutes = None,
@@ -89,21 +93,19 @@ def autoencoder(
     from anatomica.prior.presets import preset as preset_of
     from anatomica.prior.training.train import RunOptions, train_autoencoder
 
-    config = preset_of(preset)
+    config, about = preset_of(preset), _about(data, anatomy)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
     if full_grid:
         training = dataclasses.replace(training, points=0)
     if kl is not None:
         training = dataclasses.replace(training, kl=kl)
     config = dataclasses.replace(config, train_autoencoder=training)
-    maps, held_out = _load(data, anatomy, config)
+    maps, held_out = _load(data, config)
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps))
-    model, since = _start(start, anatomy, "autoencoder")
+    model, since = _start(start, about, "autoencoder")
     known = model and model.autoencoder
-    train_autoencoder(
-        maps, out / "autoencoder", anatomy, config, budget, options, held_out, known, since=since
-    )
+    train_autoencoder(maps, out / "autoencoder", about, config, budget, options, held_out, known, since=since)
     output.result(_trained(out / "autoencoder"))
 
 
@@ -111,9 +113,9 @@ def autoencoder(
 @with_output
 def decoders(
     output: Output,
-    anatomy: AnatomyOption,
     data: Data,
     out: Out,
+    anatomy: AnatomyOption = None,
     preset: PresetName = "small",
     steps: Steps = None,
     minutes: Minutes = None,
@@ -145,10 +147,10 @@ def decoders(
     from anatomica.prior.training.train import RunOptions, train_autoencoder
     from anatomica.prior.zoo import steps_of
 
-    config = preset_of(preset)
-    model, since = _start(start, anatomy, "autoencoder")
+    config, about = preset_of(preset), _about(data, anatomy)
+    model, since = _start(start, about, "autoencoder")
     if model is None:
-        known, before = _autoencoder_of(out, anatomy)
+        known, before = _autoencoder_of(out, about)
         since = {"steps": steps_of(before)}
     else:
         known = model.autoencoder
@@ -158,13 +160,13 @@ def decoders(
         training = dataclasses.replace(training, crop_until=0.0)
     sizes = dataclasses.replace(known.config, field=config.autoencoder.field)
     config = dataclasses.replace(config, train_autoencoder=training, autoencoder=sizes)
-    maps, held_out = _load(data, anatomy, config)
+    maps, held_out = _load(data, config)
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps))
     train_autoencoder(
         maps,
         out / "decoders",
-        anatomy,
+        about,
         config,
         budget,
         options,
@@ -181,9 +183,9 @@ def decoders(
 @with_output
 def denoiser(
     output: Output,
-    anatomy: AnatomyOption,
     data: Data,
     out: Out,
+    anatomy: AnatomyOption = None,
     preset: PresetName = "small",
     steps: Steps = None,
     minutes: Minutes = None,
@@ -205,16 +207,16 @@ def denoiser(
     from anatomica.prior.presets import preset as preset_of
     from anatomica.prior.training.train import RunOptions, train_denoiser
 
-    config = preset_of(preset)
+    config, about = preset_of(preset), _about(data, anatomy)
     training = _override(config.train_denoiser, lr, batch, optimizer)
-    model, _ = _autoencoder_of(out, anatomy)
+    model, _ = _autoencoder_of(out, about)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
-    maps, _ = _load(data, anatomy, config)
+    maps, _ = _load(data, config)
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
-    known, since = _start(start, anatomy, "denoiser")
+    known, since = _start(start, about, "denoiser")
     train_denoiser(
-        maps, model, out / "denoiser", anatomy, config, budget, options, known and known.denoiser, since
+        maps, model, out / "denoiser", about, config, budget, options, known and known.denoiser, since
     )
     output.result(_trained(out / "denoiser"))
 
@@ -261,7 +263,7 @@ def baseline(
     from anatomica.spec.tasks import GEOMETRIC
 
     prior = load_model(model, device)
-    check_cache(data, prior.anatomy, model)
+    check_cache(data, prior.about, model)
     for asked in conditioning or ():
         if asked not in CONDITIONINGS:
             raise AnatomicaError(f"unknown conditioning {asked!r}; allowed: {', '.join(CONDITIONINGS)}")
@@ -293,15 +295,17 @@ def _trained(run: Path) -> dict[str, Any]:
     return {"folder": run, **header["progress"], "last": last}
 
 
-def _start(name: str | None, anatomy: str, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
+def _start(name: str | None, about: Anatomy, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
     """The model of --from, and what the new run's record says of it."""
     from anatomica.prior.zoo import load_model, trained_steps
 
     if name is None:
         return None, None
     model = load_model(name)
-    if model.anatomy != anatomy:
-        raise AnatomicaError(f"--from {name} is a model of {model.anatomy} anatomy, not {anatomy}")
+    if model.anatomy != about.name:
+        raise AnatomicaError(f"--from {name} is a model of {model.anatomy} anatomy, not {about.name}")
+    if model.about != about:
+        raise AnatomicaError(f"--from {name} has another record of {about.name} anatomy than the cache")
     return model, {"model": model.hash, "steps": trained_steps(model.card, kind)}
 
 
@@ -327,20 +331,32 @@ def _budget(steps: int | None, minutes: float | None, training: TrainingConfig, 
     return Budget(steps, minutes)
 
 
-def _load(data: Path, anatomy: str, config: Preset):
+def _about(data: Path, anatomy: str | None) -> Anatomy:
+    """The cache's anatomy, which --anatomy must be if it is given."""
+    from anatomica.data.cache import open_cache
+
+    about = open_cache(data).anatomy
+    check_option(anatomy, about, data)
+    return about
+
+
+def _load(data: Path, config: Preset):
     """Training and held-out maps of a cache, at the preset's resolution."""
     from anatomica.data.dataset import LabelMapDataset
 
-    check_cache(data, anatomy, "--anatomy")
     n = config.autoencoder.n
     return (LabelMapDataset(data, split, n).load_all() for split in ("train", "validation"))
 
 
-def _autoencoder_of(run: Path, anatomy: str) -> tuple[Autoencoder, dict[str, Any]]:
+def _autoencoder_of(run: Path, about: Anatomy) -> tuple[Autoencoder, dict[str, Any]]:
     """The run's autoencoder and its description; refuses one of another anatomy."""
+    from anatomica.anatomy.catalogue import from_card
     from anatomica.prior.training.run import read_autoencoder
 
-    model, about = read_autoencoder(run)
-    if about["anatomy"] != anatomy:
-        raise AnatomicaError(f"{run} holds an autoencoder of {about['anatomy']} anatomy, not {anatomy}")
-    return model, about
+    model, record = read_autoencoder(run)
+    found = from_card(record, str(run))
+    if found.name != about.name:
+        raise AnatomicaError(f"{run} holds an autoencoder of {found.name} anatomy, not {about.name}")
+    if found != about:
+        raise AnatomicaError(f"{run} has another record of {about.name} anatomy than the cache")
+    return model, record

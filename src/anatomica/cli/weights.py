@@ -38,6 +38,7 @@ def export(
 
     Example: `anatomica train export runs/cardiac --data caches/cardiac --out models/cardiac`
     """
+    from anatomica.anatomy.catalogue import from_card
     from anatomica.prior.training.run import export_run, read_autoencoder
     from anatomica.prior.training.weights import held_out_maps
     from anatomica.prior.zoo import load_model
@@ -47,14 +48,15 @@ def export(
     if data is not None:
         from anatomica.data.dataset import LabelMapDataset
 
-        autoencoder, about = read_autoencoder(run)
+        autoencoder, record = read_autoencoder(run)
+        about = from_card(record, str(run))
         n = autoencoder.config.n
         for cache in (data, fine):
             if cache is not None:
-                check_cache(cache, about["anatomy"], run)
+                check_cache(cache, about, run)
         maps = LabelMapDataset(data, "train", n).load_all()
         validation = LabelMapDataset(data, "validation", n)
-        held_out, finer = held_out_maps(validation, about["anatomy"], fine)
+        held_out, finer = held_out_maps(validation, about.name, fine)
         sources = sorted({case.source for case in validation.cases})
         notes["data"] = {"sources": sources[:8], "train": len(maps), "held_out": len(held_out)}
     base = None if start is None else load_model(start)
@@ -109,7 +111,7 @@ def check(
     from anatomica.prior.zoo import load_model, set_layouts
 
     prior = load_model(model)
-    check_cache(data, prior.anatomy, model)
+    check_cache(data, prior.about, model)
     maps = LabelMapDataset(data, "train", prior.n).load_all()
     if layouts is not None:
         set_layouts(model, layouts_of(maps, prior.autoencoder, prior.scaler) if layouts else None)

@@ -1,6 +1,7 @@
 """The cache: label maps in their anatomy's frame, ready for training, and a manifest of their origin.
 
-    CACHE/manifest.json          anatomy, resolution, label names, settings, cases, exclusions with reasons
+    CACHE/manifest.json          anatomy (a user's with its record), resolution, label names, settings, cases,
+                                 exclusions with reasons
     CACHE/cases/<id>.nii.gz      one label map (any NIfTI reader opens it)
     CACHE/cases/<id>.json        a phantom's truth, where there is one
     CACHE/records/<id>.json      what the manifest says of that case, written as soon as the case is done
@@ -22,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from nibabel.nifti1 import Nifti1Image
 
-from anatomica.anatomy.catalogue import Anatomy, anatomy
+from anatomica.anatomy.catalogue import Anatomy, from_card, to_card
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_json
@@ -114,7 +115,7 @@ def open_cache(path: str | Path) -> Cache:
             raise AnatomicaError(
                 f"{manifest}: cache format {version}, this version reads {FORMAT}; prepare it again"
             )
-        found = anatomy(content["anatomy"])
+        found = from_card(content, str(manifest))
         names = tuple(content["labels"])
         if names != found.table.names:
             raise AnatomicaError(
@@ -144,7 +145,7 @@ def write_manifest(
     excluded = sorted((r for r in records if isinstance(r, Exclusion)), key=lambda r: r.id)
     content = {
         "format": FORMAT,
-        "anatomy": of.name,
+        **to_card(of),
         "n": n,
         "edge_mm": of.edge_mm,
         "labels": list(of.table.names),

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anatomica.anatomy.catalogue import anatomy as anatomy_of
+from anatomica.anatomy.catalogue import Anatomy, is_shipped, record_digest
 from anatomica.anatomy.label_map import LabelMap, to_cube
 from anatomica.anatomy.nifti import encode
 from anatomica.data.cache import (
@@ -62,7 +62,7 @@ class Job:
     """How a cache is made."""
 
     folder: Path
-    anatomy: str
+    anatomy: Anatomy
     n: int
     source: str
     rules: Rules = NO_RULES
@@ -70,8 +70,11 @@ class Job:
     """Further settings of the source that change its cases (label mapping, crops), for the manifest."""
 
     def settings(self) -> dict[str, Any]:
+        # A user's record may change under its name, and the cases with it.
+        own = {} if is_shipped(self.anatomy) else {"anatomy_record_sha256": record_digest(self.anatomy)}
         return {
-            "anatomy": self.anatomy,
+            "anatomy": self.anatomy.name,
+            **own,
             "n": self.n,
             "source": self.source,
             "rules": asdict(self.rules),
@@ -89,7 +92,7 @@ def prepare(items: list[Item], job: Job, workers: int = 1, progress: bool = Fals
     _open_folder(job)
     records = list(_shown(_run(items, job, workers), len(items), progress))
     _remove_strangers(job.folder, {r.id: r for r in records})
-    return write_manifest(job.folder, anatomy_of(job.anatomy), job.n, job.settings(), records)
+    return write_manifest(job.folder, job.anatomy, job.n, job.settings(), records)
 
 
 def case_id(*parts: str) -> str:
@@ -146,10 +149,9 @@ def make_case(item: Item, job: Job) -> Case | Exclusion:
 
 
 def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusion]) -> Case | Exclusion:
-    anatomy = anatomy_of(job.anatomy)
     loaded = item.load()
-    cube = to_cube(loaded.label_map, anatomy, job.n)
-    reasons = faults(loaded.label_map, cube, anatomy, job.rules)
+    cube = to_cube(loaded.label_map, job.anatomy, job.n)
+    reasons = faults(loaded.label_map, cube, job.anatomy, job.rules)
     if reasons:
         return excluded("; ".join(reasons))
     if loaded.truth is not None:

@@ -16,7 +16,6 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import Resolved
@@ -58,7 +57,7 @@ class Comparison:
 
 def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...]:
     """Every constraint with a geometric target beside the model's training population."""
-    frame = Frame.model(anatomy(model.anatomy), model.n)
+    frame = model.frame
     geometric = [r for r in resolved if _asked(r)]
     return tuple(_compare(r, model.population, frame) for r in geometric)
 

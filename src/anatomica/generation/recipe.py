@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.catalogue import from_card, to_card
 from anatomica.errors import AnatomicaError
 from anatomica.generation.options import OPTIONS, Options, Positive
 from anatomica.measurement.domains.domain import Domains
@@ -71,7 +71,7 @@ def make_recipe(
         **_versions(),
         "python": platform.python_version(),
         "model": {
-            "anatomy": model.anatomy,
+            **to_card(model.about),
             "hash": model.hash,
             "layouts": model.layouts_hash,
             "sampling": sampling_to_dict(model.sampling),
@@ -87,18 +87,17 @@ def read_recipe(path: Path) -> Recipe:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))["recipe"]
         spec = None if data["spec"] is None else Spec.model_validate(data["spec"])
-        kind = anatomy(data["model"]["anatomy"])
-        if spec is not None and spec.anatomy != kind.name:
-            raise ValueError(f"the spec is about {spec.anatomy} anatomy, the model is {kind.name}")
+        about = from_card(data["model"], "model")
+        spec = None if spec is None else spec.of(about)
         constraints = [] if spec is None else spec.constraints
         resolved = tuple(
-            _from_dict(c, selection(kind.table, c.structure), row)
+            _from_dict(c, selection(about.table, c.structure), row)
             for c, row in zip(constraints, data["resolved"], strict=True)
         )
         versions = {name: str(data[name]) for name in _versions()}
         model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
         hashes = model["hash"], model.get("layouts")
-        return Recipe(kind.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
+        return Recipe(about.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
     except ValidationError as error:
         reason = _sentence(error)
     except KeyError as error:

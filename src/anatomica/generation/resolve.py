@@ -17,10 +17,7 @@ def resolve_for(model: Model, spec: Spec, reference: LabelMap | None = None) -> 
     Domains, and the targets that the spec leaves to `Constraint.match`, come from `reference` (any label map
     of the anatomy).
     """
-    if spec.anatomy != model.anatomy:
-        raise AnatomicaError(
-            f"spec {spec.name!r} is about {spec.anatomy} anatomy, the model is {model.anatomy}"
-        )
+    spec = spec.of(model.about)
     frame = model.frame
     cube = None
     if reference is not None:

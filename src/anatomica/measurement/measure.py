@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import ANATOMIES, PAPER_GRID, Anatomy, anatomy
+from anatomica.anatomy.catalogue import ANATOMIES, PAPER_GRID, Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, partial_volumes, to_cube
 from anatomica.errors import AnatomicaError
@@ -44,21 +44,25 @@ class Measurement:
 
 
 def measure(
-    label_map: LabelMap, wanted: spec.Spec | None = None, resolution: int = PAPER_GRID
+    label_map: LabelMap,
+    wanted: spec.Spec | None = None,
+    resolution: int = PAPER_GRID,
+    about: Anatomy | None = None,
 ) -> Measurement:
     """Measure a label map as a spec says; without a spec, every tissue as a whole.
 
     The label map (any grid, in the vocabulary of the spec's anatomy) is put into that anatomy's cube of
     `resolution`^3 voxels, which grows where tissue would be cut off; domains are computed from the anatomy
     itself. Betti numbers count the cube's own voxels in boxes along the axes, and the domain's grid points in
-    turned ones.
+    turned ones. `about` is the anatomy; it can be left out if it is a shipped one.
     """
-    kind = anatomy_of(label_map) if wanted is None else anatomy(wanted.anatomy)
-    if label_map.table != kind.table:
-        raise AnatomicaError(f"the label map's tissues are not those of the {kind.name} anatomy")
-    cube = to_cube(label_map, kind, resolution, grow=True)
+    if about is None:
+        about = anatomy_of(label_map) if wanted is None else _named(wanted)
+    if label_map.table != about.table:
+        raise AnatomicaError(f"the label map's tissues are not those of the {about.name} anatomy")
+    cube = to_cube(label_map, about, resolution, grow=True)
     soft = None if cube is label_map else soft_structure_map(label_map, cube)
-    return measure_cube(cube, wanted or whole_tissues(cube), soft=soft)
+    return measure_cube(cube, wanted or whole_tissues(cube, about), soft=soft, about=about)
 
 
 def soft_structure_map(label_map: LabelMap, cube: LabelMap) -> StructureMap:
@@ -71,13 +75,16 @@ def measure_cube(
     wanted: spec.Spec,
     resolved: tuple[Resolved, ...] | None = None,
     soft: StructureMap | None = None,
+    about: Anatomy | None = None,
 ) -> Measurement:
     """Measure a label map that is already a cube; `resolved` brings domains from elsewhere (a target's).
 
     Moments are taken of `soft` where it is given: partial volumes from a finer or thicker-sliced original.
-    Domains and Betti numbers are always those of the cube's own labels.
+    Domains and Betti numbers are always those of the cube's own labels. `about` is as in `measure`.
     """
-    frame = Frame.of(cube, anatomy(wanted.anatomy))
+    about = _named(wanted) if about is None else about
+    wanted = wanted.of(about)
+    frame = Frame.of(cube, about)
     placed = resolved if resolved is not None else resolve(wanted, frame, cube)
     return Measurement(wanted, frame, cube, measure_resolved(cube, placed, soft))
 
@@ -96,6 +103,16 @@ def measure_resolved(
     return tuple(measured)
 
 
+def _named(wanted: spec.Spec) -> Anatomy:
+    """The shipped anatomy that a spec names."""
+    if wanted.anatomy not in ANATOMIES:
+        raise AnatomicaError(
+            f"spec {wanted.name!r} is about {wanted.anatomy} anatomy, which is not a shipped one; "
+            "give the anatomy as well"
+        )
+    return ANATOMIES[wanted.anatomy]
+
+
 def anatomy_of(label_map: LabelMap) -> Anatomy:
     """The anatomy whose label table the map has."""
     for kind in ANATOMIES.values():
@@ -104,15 +121,14 @@ def anatomy_of(label_map: LabelMap) -> Anatomy:
     raise AnatomicaError("the label map's tissues are not those of an anatomy; give a spec or a mapping")
 
 
-def whole_tissues(cube: LabelMap) -> spec.Spec:
+def whole_tissues(cube: LabelMap, about: Anatomy) -> spec.Spec:
     """A spec that measures each tissue that occurs over the whole cube, at the cube's own resolution."""
     tissues = cube.present()
     if not tissues:
         raise AnatomicaError("the label map is empty: no tissue to measure")
     domain = spec.GlobalDomain(grid=cube.shape)
     constraints = [spec.Constraint(name=t, structure=[t], domain=domain) for t in tissues]
-    name = anatomy_of(cube).name
-    return spec.Spec(name="whole-tissues", anatomy=name, constraints=constraints)  # type: ignore[arg-type]
+    return spec.Spec(name="whole-tissues", anatomy=about.name, constraints=constraints)
 
 
 def _betti(structure: Tensor, domains: Domains, k: int) -> Betti:

@@ -4,7 +4,8 @@ autoencoder.safetensors   encoder, both decoders (fp16)
 denoiser.safetensors      U-Net (fp16) and the latents' statistics
 population.safetensors    moments of every tissue of every training patient (where the data was given)
 layouts.safetensors       where unconditional samples begin, if not in noise (`Layouts`)
-card.json                 label table, frame, sizes, recipe, measured quality, volumes, neighbours, checksums
+card.json                 anatomy (a user's with its record), label table, frame, sizes, recipe, measured
+                          quality, volumes, neighbours, checksums
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import ANATOMIES, anatomy
+from anatomica.anatomy.catalogue import ANATOMIES, Anatomy, from_card, to_card
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.anatomy.labels import LabelTable
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, nearest
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.layouts import Layouts
@@ -48,15 +49,13 @@ LAYOUTS = "layouts.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained prior: everything that generation needs. `hash` names the exact weights.
+    """A trained prior of one anatomy: everything that generation needs. `hash` names the exact weights.
 
     `population` holds the training patients' moments (`population_moments`), `neighbours` which of their
     tissues touch, where the folder has them. With `layouts` unconditional samples begin in one of them.
     """
 
-    anatomy: str
-    table: LabelTable
-    edge_mm: float
+    about: Anatomy
     n: int
     autoencoder: Autoencoder
     denoiser: EDM
@@ -69,6 +68,24 @@ class Model:
     layouts: Layouts | None = None
 
     @property
+    def anatomy(self) -> str:
+        """The anatomy's name."""
+        return self.about.name
+
+    @property
+    def table(self) -> LabelTable:
+        return self.about.table
+
+    @property
+    def edge_mm(self) -> float:
+        return self.about.edge_mm
+
+    @property
+    def frame(self) -> Frame:
+        """The anatomy's cube of n^3 voxels with its centre at 0 mm."""
+        return Frame.model(self.about, self.n)
+
+    @property
     def latent_shape(self) -> tuple[int, int, int, int]:
         config = self.autoencoder.config
         return (config.latent_channels, *[config.latent_n] * 3)  # type: ignore[return-value]
@@ -77,11 +94,6 @@ class Model:
     def layouts_hash(self) -> str | None:
         """Names the exact layouts."""
         return None if self.layouts is None else self.card["sha256"][LAYOUTS][:16]
-
-    @property
-    def frame(self) -> Frame:
-        """The model's own frame: the anatomy's cube with its centre at 0 mm."""
-        return Frame.model(anatomy(self.anatomy), self.n)
 
     @property
     def device(self) -> torch.device:
@@ -105,7 +117,7 @@ class Model:
 
 def save_model(
     folder: Path,
-    anatomy_name: str,
+    about: Anatomy,
     autoencoder: Autoencoder,
     denoiser: EDM,
     scaler: LatentScaler,
@@ -120,7 +132,6 @@ def save_model(
 
     `population` is kept in a file of its own, its volumes' percentiles and the `neighbours` in the card.
     """
-    about = anatomy(anatomy_name)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(_half(autoencoder.state_dict()), folder / FILES[0])
     scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
@@ -138,7 +149,7 @@ def save_model(
         notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
     card = {
         "format": FORMAT,
-        "anatomy": anatomy_name,
+        **to_card(about),
         "labels": list(about.table.names),
         "edge_mm": about.edge_mm,
         "autoencoder": to_dict(autoencoder.config),
@@ -161,17 +172,22 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     folder = _folder(name_or_path)
     card = _read_card(folder)
     try:
-        about = anatomy(card["anatomy"])
+        about = from_card(card, str(folder / "card.json"))
         config = from_dict(AutoencoderConfig, card["autoencoder"])
         unet, edm = from_dict(UNetConfig, card["unet"]), from_dict(EDMConfig, card["edm"])
         sampling = sampling_from_dict(dict(card["sampling"]))
-        labels, checksums = card["labels"], card["sha256"]
+        labels, edge_mm, checksums = card["labels"], card["edge_mm"], card["sha256"]
     except (KeyError, TypeError) as error:
         raise AnatomicaError(f"{folder / 'card.json'} is not a complete model card: {error}") from None
     if list(about.table.names) != labels:
         raise AnatomicaError(
             f"{folder} was trained on the tissues {', '.join(labels)}; this version's {about.name} table has "
             f"{', '.join(about.table.names)}"
+        )
+    if edge_mm != about.edge_mm:
+        raise AnatomicaError(
+            f"{folder} was trained in a cube of {edge_mm} mm; this version's {about.name} cube has "
+            f"{about.edge_mm:g} mm"
         )
     try:
         known = card.get("neighbours")
@@ -194,9 +210,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     if LAYOUTS in checksums:
         layouts = _read_layouts(folder / LAYOUTS, checksums[LAYOUTS], config)
     return Model(
-        about.name,
-        about.table,
-        float(card["edge_mm"]),
+        about,
         config.n,
         autoencoder,
         denoiser,
@@ -293,7 +307,8 @@ def _folder(name_or_path: str | Path) -> Path:
     folder = Path(name_or_path)
     if not folder.is_dir():
         raise AnatomicaError(
-            f"no model {name!r}: neither a shipped anatomy ({', '.join(shipped())}) nor a folder"
+            f"no model {name!r}{nearest(name, shipped())}: neither a shipped anatomy "
+            f"({', '.join(shipped())}) nor a folder that `anatomica train export` wrote"
         )
     return folder
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation.sample import Sample
@@ -43,7 +43,9 @@ class Views:
     wires: list[Wire]
 
 
-def draw(sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: int = 300) -> Views:
+def draw(
+    sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], about: Anatomy, size: int = 300
+) -> Views:
     label_map = sample.label_map
     cube = focus(label_map) if label_map.present() else label_map
     ghost: list[str] = []
@@ -51,15 +53,15 @@ def draw(sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], size: 
     if spec is not None:
         shown = {tissue for c in spec.constraints for tissue in c.structure}
         ghost = [t for t in cube.table.tissues if t not in shown]
-        wires = _wires(label_map, spec, resolved)
+        wires = _wires(label_map, spec, resolved, about)
     pictures = [render(cube, Camera(azimuth, 12.0), size, ghost=ghost) for _, azimuth in VIEWS]
     return Views(sample, pictures, wires)
 
 
-def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved]) -> list[Wire]:
-    frame = Frame.of(label_map, anatomy(spec.anatomy))
-    wires: list[Wire] = []
-    for r, m in zip(resolved, measure_cube(label_map, spec, tuple(resolved)).measured, strict=True):
+def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved], about: Anatomy) -> list[Wire]:
+    found = measure_cube(label_map, spec, tuple(resolved), about=about)
+    frame, wires = found.frame, []
+    for r, m in zip(resolved, found.measured, strict=True):
         if r.constraint.domain.family != "global":
             valid = [k for k in range(r.domains.count) if bool(r.domains.valid[k])]
             wires += [box_wire(r.domains, k, frame) for k in valid]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from anatomica.anatomy.catalogue import from_card
 from anatomica.files import write_atomic
 from anatomica.generation.feasibility import Comparison
 from anatomica.generation.sample import Sample
@@ -65,7 +66,8 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
     write_atomic(out / "report.json", data.encode())
-    drawn = [draw(s, spec, resolved) for s in samples[:MOST_PICTURES]]
+    about = from_card(recipe["model"], "recipe")
+    drawn = [draw(s, spec, resolved, about) for s in samples[:MOST_PICTURES]]
     write_atomic(out / "contact-sheet.png", as_png(contact_picture(drawn)))
     pictures = [as_png(sample_picture(views)) for views in drawn]
     for s, png in zip(samples, pictures, strict=False):

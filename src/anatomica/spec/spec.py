@@ -6,12 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
+from anatomica.anatomy.labels import LabelTable
+from anatomica.anatomy.record import Slug
+from anatomica.errors import AnatomicaError
 from anatomica.spec.quantities import BY_KEY, MATCHED, Target, Tolerance
 from anatomica.spec.strict import Extent, Grid, Strict, Vector
 
 Structure = Annotated[list[str], Field(min_length=1)]
-AnatomyName = Literal["cardiac", "aortic", "spinal", "coronary"]
+TISSUE_FIELDS = ("around", "along", "first", "second")
+"""Fields of domains that name tissues."""
 
 
 class _Sampled(Strict):
@@ -147,19 +151,47 @@ class Constraint(Strict):
 
 
 class Spec(Strict):
-    """A named set of constraints on one anatomy."""
+    """A named set of constraints on one anatomy, a shipped one or a user's.
+
+    Tissues may be given by any of their names and become short names: at once if the anatomy is a shipped
+    one, else by `of`, when the spec meets a model or a label map.
+    """
 
     name: str
-    anatomy: AnatomyName
+    anatomy: Slug = Field(description="name of a shipped anatomy or of your own")
     description: str = ""
     constraints: Annotated[list[Constraint], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _tissues_exist(self) -> Spec:
-        table = anatomy(self.anatomy).table
-        for constraint in self.constraints:
-            domain = constraint.domain
-            others = [getattr(domain, key, None) for key in ("around", "along", "first", "second")]
-            for tissue in [*constraint.structure, *(t for names in others if names for t in names)]:
-                table[tissue]
+    def _short_names(self) -> Spec:
+        if self.anatomy in ANATOMIES:
+            # Validators of a frozen model may not return another one.
+            short = _with_short_names(self.constraints, ANATOMIES[self.anatomy].table)
+            object.__setattr__(self, "constraints", short)
         return self
+
+    def of(self, about: Anatomy) -> Spec:
+        """The same spec with short names of tissues; an error if it is about another anatomy."""
+        if self.anatomy != about.name:
+            raise AnatomicaError(
+                f"spec {self.name!r} is about {self.anatomy} anatomy, not about {about.name} anatomy"
+            )
+        try:
+            return self.model_copy(update={"constraints": _with_short_names(self.constraints, about.table)})
+        except AnatomicaError as error:
+            raise AnatomicaError(f"spec {self.name!r}: {error}") from None
+
+
+def _with_short_names(constraints: list[Constraint], table: LabelTable) -> list[Constraint]:
+    """Every tissue by its short name, and once: two names of one tissue would count it twice in a union."""
+
+    def short(names: list[str]) -> list[str]:
+        return list(dict.fromkeys(table[name].name for name in names))
+
+    def renamed(c: Constraint) -> Constraint:
+        given = {key: getattr(c.domain, key, None) for key in TISSUE_FIELDS}
+        update = {key: short(names) for key, names in given.items() if names is not None}
+        domain = c.domain.model_copy(update=update)
+        return c.model_copy(update={"structure": short(c.structure), "domain": domain})
+
+    return [renamed(c) for c in constraints]

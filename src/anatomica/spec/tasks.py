@@ -85,7 +85,7 @@ def _topological(
         weights=Weights(geometric=0.0, topological=weight),
         temperature=4.0,
     )
-    return Spec(name=name, anatomy=anatomy, constraints=[constraint])  # type: ignore[arg-type]
+    return Spec(name=name, anatomy=anatomy, constraints=[constraint])
 
 
 def atrial_separation() -> Spec:

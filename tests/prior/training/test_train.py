@@ -15,6 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from anatomica.cli import app
+from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
 from anatomica.prior.presets import TrainingConfig
 from anatomica.prior.training.augment import augment, resample_labels
@@ -27,7 +28,7 @@ from anatomica.prior.training.random import batch_indices, generator
 from anatomica.prior.training.run import export_run, read_autoencoder
 from anatomica.prior.training.train import CHECKPOINT, RunOptions, train_autoencoder, train_denoiser
 from anatomica.prior.zoo import load_model, trained_steps
-from tiny_prior import TINY, ellipsoids, save_tiny_model
+from tiny_prior import CORONARY, TINY, ellipsoids, save_tiny_model
 
 QUIET = RunOptions(quiet=True)
 
@@ -38,7 +39,7 @@ def losses(run: Path) -> list[float]:
 
 def fit(run: Path, steps: int, options: RunOptions = QUIET, maps=None):
     maps = ellipsoids(8) if maps is None else maps
-    return train_autoencoder(maps, run, "coronary", TINY, Budget(steps=steps), options)
+    return train_autoencoder(maps, run, CORONARY, TINY, Budget(steps=steps), options)
 
 
 def test_autoencoder_learns_and_leaves_a_readable_run(tmp_path):
@@ -132,7 +133,7 @@ def test_training_on_from_a_start(tmp_path):
     after a stop and a resume without the start."""
     first, since = fit(tmp_path / "first", 30), {"model": "abc", "steps": 30}
     run = tmp_path / "run" / "autoencoder"
-    train_autoencoder(ellipsoids(8), run, "coronary", TINY, Budget(steps=30), QUIET, start=first, since=since)
+    train_autoencoder(ellipsoids(8), run, CORONARY, TINY, Budget(steps=30), QUIET, start=first, since=since)
     second = fit(run, 31, dataclasses.replace(QUIET, resume=True))
     assert sum(losses(run)[:5]) < 0.9 * sum(losses(tmp_path / "first")[:5])
     before, after = (torch.cat([p.flatten() for p in m.encoder.parameters()]) for m in (first, second))
@@ -156,26 +157,26 @@ def test_a_start_of_other_sizes_is_refused(tmp_path):
     first, maps = fit(tmp_path / "first", 1), ellipsoids(2)
     wide = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, channels=(8, 24)))
     with pytest.raises(AnatomicaError, match="start's encoder does not fit"):
-        train_autoencoder(maps, tmp_path / "a", "coronary", wide, Budget(steps=1), QUIET, start=first)
+        train_autoencoder(maps, tmp_path / "a", CORONARY, wide, Budget(steps=1), QUIET, start=first)
 
 
 def test_a_denoiser_trains_on(tmp_path):
     maps = ellipsoids(8)
     autoencoder = fit(tmp_path / "a", 5, maps=maps)
-    first, _ = train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=60), QUIET)
-    train_denoiser(maps, autoencoder, tmp_path / "e", "coronary", TINY, Budget(steps=5), QUIET, start=first)
+    first, _ = train_denoiser(maps, autoencoder, tmp_path / "d", CORONARY, TINY, Budget(steps=60), QUIET)
+    train_denoiser(maps, autoencoder, tmp_path / "e", CORONARY, TINY, Budget(steps=5), QUIET, start=first)
     assert sum(losses(tmp_path / "e")) < sum(losses(tmp_path / "d")[:5])
 
 
 def test_denoiser_learns_from_cached_latents(tmp_path):
     maps = ellipsoids(8)
     autoencoder = fit(tmp_path / "a", 5, maps=maps)
-    train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=30), QUIET)
+    train_denoiser(maps, autoencoder, tmp_path / "d", CORONARY, TINY, Budget(steps=30), QUIET)
     curve = losses(tmp_path / "d")
     assert sum(curve[-5:]) < sum(curve[:5])
     stamp = (tmp_path / "d" / "latents.safetensors").stat().st_mtime_ns
     options = dataclasses.replace(QUIET, resume=True)
-    train_denoiser(maps, autoencoder, tmp_path / "d", "coronary", TINY, Budget(steps=31), options)
+    train_denoiser(maps, autoencoder, tmp_path / "d", CORONARY, TINY, Budget(steps=31), options)
     assert (tmp_path / "d" / "latents.safetensors").stat().st_mtime_ns == stamp
     assert len(losses(tmp_path / "d")) == 31
 
@@ -186,7 +187,7 @@ def test_options_of_speed_and_memory_keep_the_loss_curve(tmp_path, option, close
     autoencoder = fit(tmp_path / "a", 6, maps=maps)
     fit(tmp_path / "b", 6, fast, maps)
     for run, options in (("c", QUIET), ("d", fast)):
-        train_denoiser(maps, autoencoder, tmp_path / run, "coronary", TINY, Budget(steps=6), options)
+        train_denoiser(maps, autoencoder, tmp_path / run, CORONARY, TINY, Budget(steps=6), options)
     for plain, changed in (("a", "b"), ("c", "d")):
         expected, found = losses(tmp_path / plain), losses(tmp_path / changed)
         assert found == pytest.approx(expected, rel=closeness)
@@ -217,22 +218,23 @@ def test_wrong_data_is_named(tmp_path):
 @pytest.mark.parametrize("part", ["decoders", "denoiser"])
 def test_a_run_of_another_anatomy_is_refused(tmp_path, part):
     fit(tmp_path / "run" / "autoencoder", 1)
-    asked = ["train", part, "-a", "cardiac", "-d", str(tmp_path), "-o", str(tmp_path / "run")]
+    cache = build_phantom_cache("aortic", 1, tmp_path / "cache", n=32).folder
+    asked = ["train", part, "-a", "aortic", "-d", str(cache), "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code != 0
-    assert "autoencoder of coronary anatomy, not cardiac" in str(result.exception)
+    assert "autoencoder of coronary anatomy, not aortic" in str(result.exception)
 
 
 JOB = """
 import sys, torch
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from tiny_prior import TINY, ellipsoids
+from tiny_prior import CORONARY, TINY, ellipsoids
 from anatomica.prior.training.train import RunOptions, train_autoencoder
 from anatomica.prior.training.budget import Budget
 torch.set_num_threads(1)
 options = RunOptions(quiet=True, checkpoint_minutes=0.0, compile="compile" in sys.argv)
-train_autoencoder(ellipsoids(8), Path(sys.argv[2]), "coronary", TINY, Budget(steps=int(sys.argv[3])), options)
+train_autoencoder(ellipsoids(8), Path(sys.argv[2]), CORONARY, TINY, Budget(steps=int(sys.argv[3])), options)
 """
 
 

@@ -73,4 +73,7 @@ def pathologies(anatomy: str) -> dict[str, float]:
 
 def _module(anatomy: str) -> ModuleType:
     """The anatomy's own module, imported only when asked for."""
-    return importlib.import_module(f"anatomica.data.phantoms.{anatomy_of(anatomy).name}")
+    found = anatomy_of(anatomy).phantom
+    if found is None:
+        raise AnatomicaError(f"there are no phantoms of {anatomy} anatomy")
+    return importlib.import_module(f"anatomica.data.phantoms.{found}")

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from anatomica.anatomy import nifti
-from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
+from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.label_map import LabelMap
+from anatomica.anatomy.vocabularies import VOCABULARIES
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
 
@@ -33,26 +34,27 @@ COARSEST_MM = 0.5
 
 def items(root: Path, anatomy: Anatomy, mapping: nifti.Mapping = None, crops: int = CROPS) -> list[Item]:
     """`crops` items a pullback."""
-    if anatomy.name != "coronary":
-        raise AnatomicaError(f"DISRUPT-CAD gives coronary cases, not {anatomy.name}")
+    if mapping is None and not VOCABULARIES["disrupt-cad"].tissues(anatomy):
+        raise AnatomicaError(
+            f"DISRUPT-CAD gives lumen, calcium and vessel wall, not tissues of {anatomy.name} anatomy"
+        )
     if crops < 1:
         raise AnatomicaError(f"the number of crops must be at least 1, not {crops}")
     files = sorted(p for p in root.rglob("*.nii*") if nifti.is_nifti(p))
     if not files:
         raise AnatomicaError(f"{root}: no NIfTI file anywhere below")
-    return [_item(path, root, mapping, crop, crops) for path in files for crop in range(crops)]
+    return [_item(path, root, anatomy, mapping, crop, crops) for path in files for crop in range(crops)]
 
 
-def _item(path: Path, root: Path, mapping: nifti.Mapping, crop: int, crops: int) -> Item:
+def _item(path: Path, root: Path, anatomy: Anatomy, mapping: nifti.Mapping, crop: int, crops: int) -> Item:
     inner = path.relative_to(root)
     patient = inner.parts[0] if len(inner.parts) > 1 else nifti.stem(path)
     scan = case_id(*inner.parent.parts, nifti.stem(path))
-    load = partial(_load, path, scan, mapping, crop, crops)
+    load = partial(_load, path, scan, anatomy, mapping, crop, crops)
     return Item(f"{scan}_crop{crop}", patient, inner.as_posix(), (path,), load)
 
 
-def _load(path: Path, scan: str, mapping: nifti.Mapping, crop: int, crops: int) -> Loaded:
-    anatomy = ANATOMIES["coronary"]
+def _load(path: Path, scan: str, anatomy: Anatomy, mapping: nifti.Mapping, crop: int, crops: int) -> Loaded:
     pullback = nifti.load(path, anatomy, "disrupt-cad" if mapping is None else mapping)
     if pullback.spacing_mm.max() > COARSEST_MM:
         spacing = " x ".join(f"{s:.4g}" for s in pullback.spacing_mm)

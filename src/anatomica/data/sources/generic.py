@@ -8,7 +8,6 @@ from pathlib import Path
 
 from anatomica.anatomy import nifti
 from anatomica.anatomy.catalogue import Anatomy
-from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
 
@@ -40,8 +39,8 @@ def _item(
         if found is None:
             raise AnatomicaError(f"--patient {pattern.pattern!r} does not match {inner.as_posix()!r}")
         patient = found[1] if pattern.groups else found[0]
-    return Item(id, patient, inner.as_posix(), (path,), partial(_load, path, anatomy.name, mapping))
+    return Item(id, patient, inner.as_posix(), (path,), partial(_load, path, anatomy, mapping))
 
 
-def _load(path: Path, anatomy_name: str, mapping: nifti.Mapping) -> Loaded:
-    return Loaded(nifti.load(path, anatomy_of(anatomy_name), mapping))
+def _load(path: Path, anatomy: Anatomy, mapping: nifti.Mapping) -> Loaded:
+    return Loaded(nifti.load(path, anatomy, mapping))

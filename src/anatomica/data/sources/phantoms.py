@@ -23,9 +23,9 @@ def build_phantom_cache(
     """Patients `seed` to `seed + count - 1` of the phantom population at n^3, each with its truth."""
     if count < 1:
         raise AnatomicaError(f"the number of phantoms must be at least 1, not {count}")
-    name = anatomy_of(anatomy).name
-    job = Job(Path(out), name, n, "phantoms")
-    return prepare(items(name, range(seed, seed + count), n), job, workers, progress)
+    about = anatomy_of(anatomy)
+    job = Job(Path(out), about, n, "phantoms")
+    return prepare(items(about.name, range(seed, seed + count), n), job, workers, progress)
 
 
 def items(anatomy: str, seeds: range, n: int) -> list[Item]:

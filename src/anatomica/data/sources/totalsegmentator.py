@@ -8,6 +8,7 @@ The data set's `meta.csv` is not needed: the split is ours, by patient.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,23 +18,21 @@ import numpy as np
 
 from anatomica.anatomy import nifti
 from anatomica.anatomy.catalogue import Anatomy
-from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.anatomy.label_map import LabelMap, resample
 from anatomica.anatomy.vocabularies import VOCABULARIES
 from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
 
-ANATOMIES = ("cardiac", "aortic")
 HIGHRES = "heartchambers_highres"
-CHAMBERS = ("Myo", "LA", "LV", "RA", "RV")
-SCATTERED = ("PV",)
-"""Tissues that come in several pieces by nature, so that all pieces are kept."""
 
 
 def items(root: Path, anatomy: Anatomy) -> list[Item]:
     """One item a subject's folder that has a `segmentations` folder."""
-    if anatomy.name not in ANATOMIES:
-        raise AnatomicaError(f"TotalSegmentator gives {' and '.join(ANATOMIES)} cases, not {anatomy.name}")
+    if not VOCABULARIES["totalsegmentator"].tissues(anatomy):
+        raise AnatomicaError(
+            f"none of TotalSegmentator's structures is a tissue of {anatomy.name} anatomy "
+            f"({', '.join(anatomy.table.tissues)}); name them as synonyms in its record"
+        )
     subjects = sorted(p.parent for p in root.glob("*/segmentations") if p.is_dir())
     if not subjects:
         raise AnatomicaError(
@@ -43,18 +42,16 @@ def items(root: Path, anatomy: Anatomy) -> list[Item]:
 
 
 def _item(subject: Path, anatomy: Anatomy) -> Item:
-    tissue_of = VOCABULARIES["totalsegmentator"].tissues
     masks = {
         path: anatomy.table.id_of(tissue)
-        for name, tissue in tissue_of.items()
-        if tissue in anatomy.table.names
+        for name, tissue in VOCABULARIES["totalsegmentator"].tissues(anatomy).items()
         for path in [_existing(subject / "segmentations", name)]
         if path is not None
     }
-    highres = _highres(subject) if anatomy.name == "cardiac" else ()
+    highres = _highres(subject) if _chambers(anatomy) else ()
     id = case_id(subject.name)
     files = (*sorted(masks), *highres)
-    load = partial(_load, subject, masks, bool(highres), anatomy.name)
+    load = partial(_load, subject, masks, bool(highres), anatomy)
     return Item(id, subject.name, subject.name, files, load)
 
 
@@ -74,28 +71,31 @@ def _highres(subject: Path) -> tuple[Path, ...]:
     return () if path is None else (path,)
 
 
-def _load(subject: Path, masks: dict[Path, int], highres: bool, anatomy_name: str) -> Loaded:
-    anatomy = anatomy_of(anatomy_name)
+def _chambers(anatomy: Anatomy) -> set[int]:
+    """Ids of the heart chambers and the myocardium, where the anatomy has them; version 2 does not."""
+    own = VOCABULARIES[HIGHRES].tissues(anatomy)
+    return {anatomy.table.id_of(tissue) for name, tissue in own.items() if name.startswith("heart_")}
+
+
+def _load(subject: Path, masks: dict[Path, int], highres: bool, anatomy: Anatomy) -> Loaded:
     if not masks and not highres:
         raise AnatomicaError(f"{subject.name}: none of the {anatomy.name} structures has a mask")
-    if (
-        anatomy.name == "cardiac"
-        and not highres
-        and not {*anatomy.table.ids_of(CHAMBERS)} & {*masks.values()}
-    ):
+    chambers = _chambers(anatomy)
+    if chambers and not highres and not chambers & {*masks.values()}:
         raise AnatomicaError(
             f"{subject.name}: no heart chambers; run TotalSegmentator --task {HIGHRES} "
             f"into {subject.name}/{HIGHRES}"
         )
     if not highres:
-        return Loaded(largest_components(nifti.load_masks(masks, anatomy.table)))
+        return Loaded(largest_components(nifti.load_masks(masks, anatomy.table), anatomy.several_pieces))
     folder = subject / HIGHRES
     path = folder if folder.is_dir() else _existing(subject, HIGHRES)
     assert path is not None
     fine = nifti.load(path, anatomy, VOCABULARIES[HIGHRES])
-    own = {*anatomy.table.ids_of(VOCABULARIES[HIGHRES].tissues.values())}
+    own = {*anatomy.table.ids_of(VOCABULARIES[HIGHRES].tissues(anatomy).values())}
     rest = {p: id for p, id in masks.items() if id not in own}
-    return Loaded(largest_components(_beneath(fine, nifti.load_masks(rest, anatomy.table)) if rest else fine))
+    both = _beneath(fine, nifti.load_masks(rest, anatomy.table)) if rest else fine
+    return Loaded(largest_components(both, anatomy.several_pieces))
 
 
 def _beneath(fine: LabelMap, coarse: LabelMap) -> LabelMap:
@@ -105,15 +105,15 @@ def _beneath(fine: LabelMap, coarse: LabelMap) -> LabelMap:
     return replace(fine, array=np.where(fine.array == 0, coarse.array, fine.array))
 
 
-def largest_components(label_map: LabelMap) -> LabelMap:
-    """Only the largest piece of every tissue but the pulmonary veins.
+def largest_components(label_map: LabelMap, several_pieces: Sequence[str]) -> LabelMap:
+    """Only the largest piece of every tissue that does not come in several pieces by nature.
 
     Pieces are 26-connected: thin vessels hang together by an edge here and there at 1.5 mm, and half a
     carotid must not be lost over that.
     """
     array = label_map.array.copy()
     for tissue in label_map.present():
-        if tissue in SCATTERED:
+        if tissue in several_pieces:
             continue
         mask = label_map.mask(tissue)
         pieces = cc3d.connected_components(mask, connectivity=26)

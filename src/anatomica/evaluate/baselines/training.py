@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float, UInt8
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from anatomica.anatomy.catalogue import anatomy
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.baselines.conditioned import (
     Baseline,
@@ -120,7 +119,7 @@ def train_baseline(
 
     describe: dict[str, Any] = {
         "kind": f"{conditioning} baseline of {task}",
-        "anatomy": anatomy(model.anatomy).name,
+        "anatomy": model.anatomy,
         "task": task,
         "conditioning": conditioning,
         "from_scratch": from_scratch,

@@ -68,7 +68,7 @@ def untrained(name: str) -> Model:
     for module in (autoencoder, denoiser):
         module.eval().requires_grad_(False).to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     parts = (autoencoder, denoiser, scaler, sizes.sampling)
-    return Model(about.name, about.table, about.edge_mm, sizes.autoencoder.n, *parts, {}, "untrained")
+    return Model(about, sizes.autoencoder.n, *parts, {}, "untrained")
 
 
 def steps_of(model: Model) -> dict[str, Timed]:

@@ -10,14 +10,13 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from anatomica.anatomy.catalogue import anatomy
+from anatomica.anatomy.catalogue import from_card, to_card
 from anatomica.errors import AnatomicaError
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.neighbours import neighbours_of
 from anatomica.prior.population import population_moments
 from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig, from_dict, preset
-from anatomica.prior.sampler import SamplingConfig
 from anatomica.prior.training.checkpoint import load_into, read_checkpoint
 from anatomica.prior.training.evaluate import reconstruction
 from anatomica.prior.training.latents import LATENTS, layouts_of, read_latents
@@ -64,22 +63,21 @@ def export_run(
     train: UInt8[Tensor, "m n n n"] | None = None,
     held_out: UInt8[Tensor, "v n n n"] | None = None,
     held_out_fine: UInt8[Tensor, "w f f f"] | None = None,
-    sampling: SamplingConfig | None = None,
     notes: dict[str, Any] | None = None,
     base: Model | None = None,
-    layouts: bool = False,
 ) -> Path:
     """RUN to a model folder; measures reconstruction and the population where data is given.
 
-    With `layouts` it gets those of the training data.
+    It samples as the preset says and the anatomy's record, whose layouts are those of the training data.
 
     With `base` the denoiser is that model's: the run trained its decoders on, in the same latent space.
     """
     autoencoder, first = read_autoencoder(run)
     denoiser, scaler, second = read_denoiser(run) if base is None else _denoiser_of(base, autoencoder)
-    about = anatomy(first["anatomy"])
-    if second["anatomy"] != about.name:
-        raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {second['anatomy']}")
+    about, other = from_card(first, str(run)), from_card(second, str(run))
+    if other != about:
+        same = ", but of another record" if other.name == about.name else ""
+        raise AnatomicaError(f"{run}: autoencoder of {about.name}, denoiser of {other.name}{same}")
     card: dict[str, Any] = {"preset": first["preset"], "training": {}}
     for kind, info in (("autoencoder", first), ("denoiser", second)):
         keep = ("step", "elapsed_s", "training", "budget", "seed", "maps", "since")
@@ -90,13 +88,15 @@ def export_run(
     if train is not None:
         population = population_moments(train, len(about.table))
         neighbours = neighbours_of(train.numpy(), len(about.table))
-        found = layouts_of(train, autoencoder, scaler) if layouts else None
-    rules = sampling or replace(preset(first["preset"]).sampling)
+        found = layouts_of(train, autoencoder, scaler) if about.sampler.layouts else None
+    sampling = preset(first["preset"]).sampling
+    if about.sampler.eta is not None:
+        sampling = replace(sampling, eta=about.sampler.eta)
     unet = from_dict(UNetConfig, second["unet"])
     with torch.no_grad():
         card |= notes or {}
-        parts = (autoencoder, denoiser, scaler, unet, rules)
-        return save_model(out, about.name, *parts, card, population, neighbours, found)
+        parts = (autoencoder, denoiser, scaler, unet, sampling)
+        return save_model(out, about, *parts, card, population, neighbours, found)
 
 
 def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:
@@ -108,4 +108,4 @@ def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentSca
             "would not fit; train a denoiser in the run"
         )
     record = model.card.get("training", {}).get("denoiser", {})
-    return model.denoiser, model.scaler, record | {"anatomy": model.anatomy, "unet": model.card["unet"]}
+    return model.denoiser, model.scaler, record | to_card(model.about) | {"unet": model.card["unet"]}

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor, nn
 
-from anatomica.anatomy.catalogue import Anatomy, anatomy
+from anatomica.anatomy.catalogue import RECORD, Anatomy, to_card
 from anatomica.errors import AnatomicaError
 from anatomica.prior.autoencoder import Autoencoder, Crop
 from anatomica.prior.edm import EDM, LatentScaler
@@ -59,7 +59,7 @@ class RunOptions:
 def train_autoencoder(
     labels: UInt8[Tensor, "m n n n"],
     run: Path,
-    anatomy_name: str,
+    about: Anatomy,
     config: Preset,
     budget: Budget,
     options: RunOptions = RunOptions(),
@@ -75,7 +75,7 @@ def train_autoencoder(
     With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid;
     with `field_only` its convolutional decoder does too. `since` says where the start is from.
     """
-    team, about = join_team(options.device), anatomy(anatomy_name)
+    team = join_team(options.device)
     training = config.train_autoencoder
     classes = len(about.table)
     _check_data(labels, config, classes)
@@ -135,7 +135,7 @@ def train_denoiser(
     labels: UInt8[Tensor, "m n n n"],
     autoencoder: Autoencoder,
     run: Path,
-    anatomy_name: str,
+    about: Anatomy,
     config: Preset,
     budget: Budget,
     options: RunOptions = RunOptions(),
@@ -146,7 +146,7 @@ def train_denoiser(
 
     With `start` a trained denoiser is trained on; its latents need not be quite the same.
     """
-    team, about = join_team(options.device), anatomy(anatomy_name)
+    team = join_team(options.device)
     training = config.train_denoiser
     latents, scaler = cached_latents(labels, autoencoder.to(team.device), run, training, options.seed, team)
     z_all = scaler.standardise(latents)
@@ -308,7 +308,7 @@ def _describe(
     }
     return {
         "kind": kind,
-        "anatomy": about.name,
+        **to_card(about),
         "preset": config.name,
         "classes": len(about.table),
         "seed": options.seed,
@@ -324,6 +324,8 @@ def _check_same_run(before: dict[str, Any], now: dict[str, Any], path: Path) -> 
     """A resumed run must be the same run, or its checkpoint means nothing; an imported model says less."""
     before = json.loads(json.dumps(before))
     now = json.loads(json.dumps(now))
+    if before.get(RECORD) != now.get(RECORD) and before.get("anatomy") == now["anatomy"]:
+        raise AnatomicaError(f"{path} was trained with another record of {now['anatomy']} anatomy")
     for key in ("kind", "anatomy", "seed", "training", "autoencoder", "unet", "edm", "maps"):
         if key in before and before[key] != now.get(key):
             raise AnatomicaError(f"{path} was trained with {key} {before.get(key)}, now it is {now.get(key)}")

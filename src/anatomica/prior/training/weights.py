@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from anatomica.anatomy.catalogue import anatomy
 from anatomica.data.dataset import LabelMapDataset
 from anatomica.data.sources.phantoms import build_phantom_cache
 from anatomica.errors import AnatomicaError
@@ -17,10 +17,6 @@ from anatomica.prior.training.run import export_run, read_autoencoder
 from anatomica.prior.training.train import CHECKPOINT, RunOptions, train_autoencoder, train_denoiser
 
 FINE_COUNT = 16
-ETA = {"aortic": 2.0, "spinal": 2.0}
-"""Fresh noise of the sampler, where it is not the preset's; measured by `anatomica train check --eta`."""
-IN_KINDS = ("spinal",)
-"""Anatomies whose unconditional samples begin in layouts; measured by `anatomica train check --layouts`."""
 
 
 def make_weights(
@@ -35,7 +31,7 @@ def make_weights(
     quiet: bool = False,
 ) -> Path:
     """Phantoms 0 to count - 1 of an anatomy to a model folder, skipping what is already done."""
-    config = preset(preset_name)
+    config, about = preset(preset_name), anatomy(name)
     n = config.autoencoder.n
     build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=not quiet)
     training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
@@ -47,15 +43,13 @@ def make_weights(
         return RunOptions(resume=(run / kind / CHECKPOINT).exists(), quiet=quiet)
 
     budget = Budget(minutes=autoencoder_minutes)
-    train_autoencoder(maps, run / "autoencoder", name, config, budget, options("autoencoder"), held_out)
+    train_autoencoder(maps, run / "autoencoder", about, config, budget, options("autoencoder"), held_out)
     model, _ = read_autoencoder(run)
     train_denoiser(
-        maps, model, run / "denoiser", name, config, Budget(minutes=denoiser_minutes), options("denoiser")
+        maps, model, run / "denoiser", about, config, Budget(minutes=denoiser_minutes), options("denoiser")
     )
     recipe = {"source": "phantoms", "seeds": [0, count - 1], "train": len(maps), "held_out": len(held_out)}
-    sampling = replace(config.sampling, eta=ETA.get(name, config.sampling.eta))
-    notes = {"data": recipe}
-    return export_run(run, target, maps, held_out, fine, sampling, notes, layouts=name in IN_KINDS)
+    return export_run(run, target, maps, held_out, fine, {"data": recipe})
 
 
 def held_out_maps(
