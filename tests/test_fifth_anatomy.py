@@ -138,8 +138,9 @@ def test_guided_generation_and_its_recipe(made, tmp_path) -> None:
     data = json.loads((tmp_path / "out" / "report.json").read_text())
     recipe = read_recipe(tmp_path / "out" / "report.json")
     assert recipe.anatomy == "pelvis"
+    assert recipe.spec is not None
     assert [c.structure for c in recipe.spec.constraints] == [["Bl"], ["HL", "HR"]]
-    assert recipe.spec.constraints[1].domain.around == ["HL", "HR"]
+    assert recipe.spec.constraints[1].domain.model_dump()["around"] == ["HL", "HR"]
     assert data["recipe"]["model"]["anatomy_record"]["edge_mm"] == 320.0
     again = "--recipe", tmp_path / "out" / "report.json", "--out", tmp_path / "again"
     run("generate", "--model", made / "model", *again)

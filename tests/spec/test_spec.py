@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.errors import AnatomicaError
 from anatomica.spec.quantities import Target
-from anatomica.spec.spec import CurvilinearDomain, Spec, SphericalDomain
+from anatomica.spec.spec import CartesianDomain, CurvilinearDomain, Spec, SphericalDomain
 from anatomica.spec.tasks import TASKS, task
 from anatomica.spec.yaml import dump_spec, load_spec, parse_spec
 
@@ -105,6 +105,7 @@ def test_any_name_of_a_tissue_becomes_its_short_name_at_once() -> None:
     )
     (found,) = parse_spec(text).constraints
     assert found.structure == ["LV", "RV"]
+    assert isinstance(found.domain, CartesianDomain)
     assert found.domain.around == ["LA"]
     assert "heart_ventricle_left" not in dump_spec(parse_spec(text))
 

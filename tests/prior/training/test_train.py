@@ -84,7 +84,7 @@ def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     second = train_autoencoder(
         ellipsoids(8),
         tmp_path / "decoders",
-        "coronary",
+        CORONARY,
         TINY,
         Budget(steps=30),
         QUIET,
@@ -106,7 +106,7 @@ def test_the_field_of_a_model_trains_on_alone(tmp_path):
     trained = train_autoencoder(
         ellipsoids(8),
         tmp_path / "run" / "decoders",
-        "coronary",
+        CORONARY,
         TINY,
         Budget(steps=3),
         QUIET,
@@ -147,7 +147,7 @@ def test_a_field_of_other_sizes_begins_anew(tmp_path):
     config = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, field=sizes))
     maps, run = ellipsoids(8), tmp_path / "run"
     second = train_autoencoder(
-        maps, run, "coronary", config, Budget(steps=1), QUIET, start=first, same_latents=True
+        maps, run, CORONARY, config, Budget(steps=1), QUIET, start=first, same_latents=True
     )
     assert second.field.from_features.weight.shape[0] == 8 * first.field.from_features.weight.shape[0]
     assert torch.equal(first.encode(maps).mean, second.encode(maps).mean)
