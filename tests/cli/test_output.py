@@ -23,7 +23,7 @@ from anatomica.cli.output import Output, print_table, with_output
 from anatomica.data.phantoms import phantom
 from anatomica.spec.tasks import TASKS
 
-NOT_YET = {"generate", "demo"}
+NOT_YET: set[str] = set()
 
 
 def commands(command, name: str = "") -> Iterator[tuple[str, set[str]]]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from anatomica.cli.output import Output, with_output
+
 TASK = "right-ventricle"
 TRIES, BATCH = 2, 4
 PATIENT = 100_000
@@ -14,10 +16,11 @@ PATIENT = 100_000
 
 
 def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
+    app.command("demo")(with_output(demo))
 
 
 def demo(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder for label maps, pictures and the report.")] = Path("demo"),
     samples: Annotated[int, typer.Option(min=1, help="How many hearts.")] = 4,
 ) -> None:
@@ -27,8 +30,6 @@ def demo(
 
     `anatomica generate --task right-ventricle --like patient.nii.gz --samples 4 --out out/rv`
     """
-    from rich.console import Console
-
     from anatomica.anatomy.nifti import save
     from anatomica.cli.checks import writable_folder
     from anatomica.cli.measure import measurement_table
@@ -42,21 +43,18 @@ def demo(
     from anatomica.report.wires import measurement_picture
     from anatomica.spec.tasks import task
 
-    console = Console()
     writable_folder(out)
     model, spec = load_model("cardiac"), task(TASK)
-    with console.status("a patient: drawing and measuring ..."):
+    with output.console.status("a patient: drawing and measuring ..."):
         patient = phantom(model.anatomy, PATIENT, model.n).label_map
         save(patient, out / "patient.nii.gz")
         measured = measure(patient, spec, model.n)
         measurement_picture(measured, out / "patient.png")
-    console.print(measurement_table(measured))
+    output.print(measurement_table(measured))
     arguments = Arguments(like_phantom=PATIENT, samples=samples, options=Options(tries=TRIES, batch=BATCH))
-    run(console, out, arguments, model, spec, resolve_for(model, spec, patient))
-    console.print(
+    run(output, out, arguments, model, spec, resolve_for(model, spec, patient))
+    output.print(
         f"Label maps (open them in 3D Slicer) and pictures are in {out}/; the same again, as a command:\n"
         f"anatomica generate --task {TASK} --like-phantom {PATIENT} --samples {samples} "
         f"--until-met {TRIES} --batch {BATCH} --out out/rv",
-        highlight=False,
-        soft_wrap=True,
     )

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anatomica.cli.anatomies import ANATOMY_HELP
+from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from anatomica.generation.recipe import Arguments
     from anatomica.prior.zoo import Model
 
 WHAT = "What to generate"
 HOW = "How"
-BESIDE_A_RECIPE = ("recipe", "model", "device", "out")
+BESIDE_A_RECIPE = ("recipe", "model", "device", "out", "dry_run", "quiet", "json")
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(generate)
+    app.command()(with_output(generate))
 
 
 def generate(
+    output: Output,
     ctx: typer.Context,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for label maps, pictures and the report.")],
     anatomy: Annotated[
@@ -126,6 +126,9 @@ def generate(
         ),
     ] = True,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...", rich_help_panel=HOW)] = "cpu",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Place and compare what is asked, say the plan, draw nothing.")
+    ] = False,
 ) -> None:
     """Generate label maps, alone or under constraints, and say what was asked and what was achieved.
 
@@ -154,16 +157,13 @@ def generate(
     population is said so first, and tried; a sample with volumes that no training patient's come near is
     said so after. Ctrl-C keeps what is finished, with its report.
     """
-    from rich.console import Console
-
     from anatomica.cli.checks import check_option, usable_device
-    from anatomica.cli.sampling import run
+    from anatomica.cli.sampling import plan, run
 
-    console = Console()
     device = usable_device(device)
     if recipe is not None:
         refuse_beside_a_recipe(ctx)
-        arguments, prior, wanted, resolved = from_recipe(console, recipe, model, device)
+        arguments, prior, wanted, resolved = from_recipe(output, recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
         from anatomica.generation.recipe import check_arguments
@@ -199,7 +199,10 @@ def generate(
         wanted = None if wanted is None else wanted.of(prior.about)
         reference = read_reference(arguments, prior)
         resolved = () if wanted is None else resolve_for(prior, wanted, reference)
-    run(console, out, arguments, prior, wanted, resolved)
+    if dry_run:
+        plan(output, arguments, prior, wanted, resolved)
+    else:
+        run(output, out, arguments, prior, wanted, resolved)
 
 
 def refuse_beside_a_recipe(ctx: typer.Context) -> None:
@@ -213,7 +216,7 @@ def refuse_beside_a_recipe(ctx: typer.Context) -> None:
             )
 
 
-def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
+def from_recipe(output: Output, path: Path, folder: Path | None, device: str):
     """Arguments, model, spec and placed constraints of a report.json; the model must be the same one."""
     from anatomica.generation.recipe import changed_versions, read_recipe
     from anatomica.prior.zoo import load_model
@@ -231,11 +234,8 @@ def from_recipe(console: Console, path: Path, folder: Path | None, device: str):
             "would differ; give the right model with --model FOLDER"
         )
     if changed := changed_versions(made):
-        console.print(
-            f"warning: {path} was made with {', '.join(changed)}: label maps may differ",
-            style="yellow",
-            markup=False,
-            highlight=False,
+        output.print(
+            f"warning: {path} was made with {', '.join(changed)}: label maps may differ", style="yellow"
         )
     return made.arguments, dataclasses.replace(prior, sampling=made.sampling), made.spec, made.resolved
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from anatomica.cli.output import Output
     from anatomica.generation.feasibility import Comparison
     from anatomica.generation.recipe import Arguments
     from anatomica.generation.sample import Sample
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    console: Console,
+    output: Output,
     out: Path,
     arguments: Arguments,
     prior: Model,
@@ -37,12 +36,12 @@ def run(
     from anatomica.generation.feasibility import compare
     from anatomica.generation.recipe import make_recipe
     from anatomica.report.tables import population_table, report_table, volume_table
-    from anatomica.report.write import write_report
+    from anatomica.report.write import report_dict, write_report
 
     writable_folder(out)
     comparisons = compare(prior, resolved)
     if any(c.outside for c in comparisons):
-        console.print(population_table(comparisons))
+        output.print(population_table(comparisons))
     options = replace(arguments.options, trace=True)
     seeds = range(arguments.seed, arguments.seed + arguments.samples)
     steps = options.sampling(prior).steps
@@ -52,33 +51,72 @@ def run(
     def keep(sample: Sample) -> None:
         save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
 
-    with sampling_bar(console, len(seeds), steps, options.batch) as callback:
+    with sampling_bar(output.console, len(seeds), steps, options.batch) as callback:
         stream = draw(prior, seeds, [tuple(resolved)] * len(seeds), options, callback=callback)
         stopped = keep_each(stream, keep, made, options.batch)
     if stopped:
-        console.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
+        output.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
         if not made:
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - began
     recipe = make_recipe(prior, spec, resolved, arguments)
     write_report(out, made, spec, resolved, recipe, comparisons)
-    console.print(report_table(made) if spec is not None else volume_table(prior, made))
+    output.print(report_table(made) if spec is not None else volume_table(prior, made))
     for line in unlike_training(made):
-        console.print(line, style="yellow", markup=False, highlight=False)
+        output.print(line, style="yellow")
     for line in remarks(made, resolved, comparisons):
-        console.print(line, style="dim", markup=False, highlight=False)
+        output.print(line, style="dim")
     met = verdict(made) if spec is not None else ""
-    drawn = sum(s.drawn for s in made)
-    rate = 60 * len(made) / seconds
-    samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
-    console.print(
-        f"{met}{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute), "
-        f"peak memory {_peak_mb():.0f} MB, model {prior.hash}; see {out / 'report.html'}",
-        highlight=False,
-    )
+    output.print(f"{met}{cost(made, seconds)}, model {prior.hash}; see {out / 'report.html'}")
+    output.result({"folder": out, **report_dict(made, resolved, recipe, comparisons)})
     if stopped:
         raise typer.Exit(130)
     return made
+
+
+def plan(
+    output: Output, arguments: Arguments, prior: Model, spec: Spec | None, resolved: Sequence[Resolved]
+) -> None:
+    """What `run` would do: the constraints as placed, targets beside the population, and the draws."""
+    from anatomica.generation.choose import TRIES
+    from anatomica.generation.feasibility import compare
+    from anatomica.measurement.certificate import not_placed, sentences_not_placed
+    from anatomica.report.tables import asked_table, population_table
+
+    comparisons = compare(prior, resolved)
+    if resolved:
+        output.print(asked_table(resolved, prior.frame))
+    if any(c.outside for c in comparisons):
+        output.print(population_table(comparisons))
+    for line in sentences_not_placed(resolved):
+        output.print(line, style="dim")
+    options = arguments.options
+    tries = options.tries or (1 if resolved else TRIES)
+    last = arguments.seed + arguments.samples - 1
+    output.print(
+        f"Would draw {arguments.samples} {prior.anatomy} samples (seeds {arguments.seed} to {last}) at "
+        f"{options.voxels(prior)}^3 in {options.sampling(prior).steps} steps, up to {tries} candidates each, "
+        f"model {prior.hash}. Nothing was drawn or written."
+    )
+    output.result(
+        {
+            "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
+            "arguments": arguments.model_dump(mode="json"),
+            "population": [c.to_dict() for c in comparisons],
+            "not_placed": not_placed(resolved),
+        }
+    )
+
+
+def cost(made: Sequence[Sample], seconds: float) -> str:
+    """How many samples were made, drawn, how fast and with how much memory."""
+    from anatomica.machine import peak_memory_mb
+
+    samples = "1 sample" if len(made) == 1 else f"{len(made)} samples"
+    peak = peak_memory_mb()
+    memory = "" if peak is None else f", peak memory {peak:.0f} MB"
+    drawn, rate = sum(s.drawn for s in made), 60 * len(made) / seconds
+    return f"{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute){memory}"
 
 
 def keep_each(
@@ -142,12 +180,3 @@ def remarks(
             f"Mahalanobis distance at most {worst.distance:.1f}, 95 % of patients within {worst.limit:.1f}"
         )
     return lines
-
-
-def _peak_mb() -> float:
-    """Largest resident memory of this process so far."""
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

@@ -9,11 +9,13 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from anatomica.anatomy.frame import Frame
 from anatomica.generation.feasibility import Comparison
 from anatomica.generation.sample import Sample
 from anatomica.measurement.certificate import Check
+from anatomica.measurement.placing import Resolved
 from anatomica.prior.zoo import Model
-from anatomica.spec.quantities import QUANTITIES
+from anatomica.spec.quantities import BETTI, QUANTITIES
 
 ASKED = {name: q for q in QUANTITIES for name in q.asked}
 """Which quantity a field of a spec's target sets."""
@@ -58,6 +60,28 @@ def _brief(value: float | list[float], c: Check) -> str:
         digits = max(0, -math.floor(math.log10(c.tolerance))) + (c.quantity == "centroid")
         return f"{', '.join(f'{x:.{digits}f}' for x in value)} {c.unit}".rstrip()
     return f"{value:.4g} {c.unit}".rstrip()
+
+
+def asked_table(resolved: Sequence[Resolved], frame: Frame) -> Table:
+    """One row per quantity and domain that is asked for, in people's units, with its tolerance."""
+    table = Table(title="what is asked")
+    for name in ("constraint", "tissues", "domain", "quantity", "target", "tolerance"):
+        table.add_column(name, justify="right" if name in ("target", "tolerance") else "left")
+    for r in resolved:
+        c = r.constraint
+        for k in range(r.domains.count):
+            if not bool(r.domains.valid[k]):
+                continue
+            where = f"{c.domain.family} {k + 1}" if r.domains.count > 1 else c.domain.family
+            first = (c.name, " + ".join(c.structure), where)
+            for q, wanted in r.wanted.rows:
+                target = f"{_number(q.for_people(wanted[k], frame))} {q.unit}".rstrip()
+                table.add_row(*first, q.title, target, f"{c.tolerance.of(q):g} {q.error_unit}".rstrip())
+            numbers = r.wanted.betti.numbers if r.wanted.betti is not None else ()
+            for title, count in zip(BETTI, numbers, strict=False):
+                if count is not None:
+                    table.add_row(*first, title, str(count), "exact")
+    return table
 
 
 def population_table(comparisons: Sequence[Comparison]) -> Table:
