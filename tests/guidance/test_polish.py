@@ -8,6 +8,7 @@ from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.polish import certified_probes, certified_voxels, polish
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import Probe, certified_topological_probe
+from anatomica.guidance.sub_voxel import measure_fine
 from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import betti_numbers
 from anatomica.measurement.parse import membership
@@ -45,11 +46,18 @@ def test_residuals_are_the_certificates(model: Model, domain: str) -> None:
     now = Prediction.of(model, z)
     voxels = certified_voxels(model, r, model.n)
     for sample, label_map in enumerate(decode(model, z, model.n)):
-        (probe,) = certified_probes(now.sample(sample), r, voxels, Settings())
+        probe, fine = certified_probes(now.sample(sample), r, voxels, Settings())
         volume, centroid = certificate(label_map, (r,), model.frame.anatomy)
         rho = probe.rho[0]
         assert rho[0].abs().item() == pytest.approx(volume.in_tolerances, rel=1e-3, abs=1e-3)
         assert rho[1:4].norm().item() == pytest.approx(centroid.in_tolerances, rel=1e-3, abs=1e-3)
+        # The field's own residuals are of the same anatomy, without the rounding of a grid.
+        assert fine.rho.shape == probe.rho.shape
+        (measured,) = measure_fine(now.sample(sample), (r,), model.n)
+        assert measured.moments is not None
+        wanted = r.wanted.values["mass"].double()
+        off = (measured.moments.mass - wanted) / (0.02 * wanted)
+        assert fine.rho[0, 0].item() == pytest.approx(off.item(), rel=0.2, abs=1.5)
 
 
 def test_no_sample_gets_worse_and_a_near_target_gets_closer(model: Model) -> None:
@@ -59,7 +67,7 @@ def test_no_sample_gets_worse_and_a_near_target_gets_closer(model: Model) -> Non
         now = Prediction.of(model, z)
         voxels = certified_voxels(model, resolved[0], model.n)
         own = (certified_probes(now.sample(i), resolved[0], voxels, Settings()) for i in range(len(z)))
-        return torch.stack([probe.rho.square().sum() for (probe,) in own])
+        return torch.stack([sum(probe.rho.square().sum() for probe in both) for both in own])
 
     polished = polish(model, resolved, z, model.n, Settings(), steps=12)
     assert (error(polished) <= error(z)).all()

@@ -68,12 +68,14 @@ def generate(
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-s", min=1, help="How many patients.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The first patient's seed; then seed + 1, ...")] = 0,
-    until_met: Annotated[
+    until_valid: Annotated[
         int | None,
         typer.Option(
+            "--until-valid",
+            "--until-met",
             min=1,
-            help="Draw a patient up to this often until it meets its constraints; keep the best. Default 1. "
-            "Without constraints: until it is like a training patient, default 12.",
+            help="Draw a patient up to this often until it is valid: meets its constraints and is plausible. "
+            "The best is kept. Default 4, without constraints 12.",
         ),
     ] = None,
     solver: Annotated[
@@ -179,7 +181,7 @@ def generate(
             seed=seed,
             options={
                 "guidance": {"solver": solver, "variant": "V" if paper_v else "L"},
-                "tries": until_met,
+                "tries": until_valid,
                 "decoder": decoder,
                 "steps": steps,
                 "method": method,

@@ -78,7 +78,7 @@ def plan(
     output: Output, arguments: Arguments, prior: Model, spec: Spec | None, resolved: Sequence[Resolved]
 ) -> None:
     """What `run` would do: the constraints as placed, targets beside the population, and the draws."""
-    from anatomica.generation.choose import TRIES
+    from anatomica.generation.choose import GUIDED_TRIES, TRIES
     from anatomica.generation.feasibility import compare
     from anatomica.measurement.certificate import not_placed, sentences_not_placed
     from anatomica.report.tables import asked_table, population_table
@@ -91,7 +91,7 @@ def plan(
     for line in sentences_not_placed(resolved):
         output.print(line, style="dim")
     options = arguments.options
-    tries = options.tries or (1 if resolved else TRIES)
+    tries = options.tries or (GUIDED_TRIES if resolved else TRIES)
     last = arguments.seed + arguments.samples - 1
     output.print(
         f"Would draw {arguments.samples} {prior.anatomy} samples (seeds {arguments.seed} to {last}) at "

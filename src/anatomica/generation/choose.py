@@ -14,7 +14,9 @@ from anatomica.measurement.certificate import badness, worth_another
 from anatomica.prior.zoo import Model
 
 TRIES = 12
-"""Unconditional samples are drawn up to this often until they are like a training patient."""
+"""Unconditional samples are drawn up to this often until they are plausible."""
+GUIDED_TRIES = 4
+"""Samples under constraints are drawn up to this often until they are valid."""
 VARIED = 7
 """The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
 ANOTHER_SEED = 1_000_003
@@ -42,9 +44,9 @@ def better(old: Sample | None, new: Sample) -> Sample:
     )
 
 
-def again(sample: Sample, guided: bool) -> bool:
-    """Whether another candidate is wanted: one that meets more, or if nothing was asked a plausible one."""
-    return worth_another(sample.checks) if guided else bool(sample.unusual)
+def again(sample: Sample) -> bool:
+    """Whether another candidate is wanted, because this one is not valid and another could be."""
+    return worth_another(sample.checks) or not sample.plausible
 
 
 def start(

@@ -12,14 +12,17 @@ from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
-from anatomica.generation.choose import ANOTHER_SEED, TRIES, again, better, start
+from anatomica.generation.choose import ANOTHER_SEED, GUIDED_TRIES, TRIES, again, better, start
 from anatomica.generation.options import Decoder, Options
 from anatomica.generation.plausibility import oddities
 from anatomica.generation.repair import repair
 from anatomica.generation.resolve import refuse_unseen, resolve_for
 from anatomica.generation.sample import Callback, Progress, Sample
+from anatomica.guidance.prediction import Prediction
+from anatomica.guidance.sub_voxel import measure_fine
 from anatomica.guidance.trace import Trace
 from anatomica.measurement.certificate import Check, badness, certificate
+from anatomica.measurement.measure import Fine
 from anatomica.measurement.placing import Resolved, batched
 from anatomica.prior.field import decode_labels
 from anatomica.prior.sampler import Denoiser, Step, sample
@@ -60,8 +63,8 @@ def draw(
 ) -> Iterator[Sample]:
     """Samples one batch at a time, each chosen among up to `options.tries` candidates.
 
-    `asked` holds every seed's constraints; left out, or empty tuples, nothing is asked. With constraints a
-    sample is drawn again while its certificate fails; without, while it is unlike every training patient.
+    `asked` holds every seed's constraints; left out, or empty tuples, nothing is asked. A sample is drawn
+    again while it is not valid: met, if something is asked, and plausible.
     `denoiser` replaces the model's (a baseline's); then the constraints only certify. `callback` sees every
     step. Ctrl-C first yields the candidates that are finished.
     """
@@ -87,8 +90,8 @@ def _draw_batch(
     guided = any(wanted.values())
     best: dict[int, Sample] = {}
     try:
-        for turn in range(options.tries or (1 if guided else TRIES)):
-            missing = [s for s in wanted if s not in best or again(best[s], guided)]
+        for turn in range(options.tries or (GUIDED_TRIES if guided else TRIES)):
+            missing = [s for s in wanted if s not in best or again(best[s])]
             if not missing:
                 break
             drawn = [s + turn * ANOTHER_SEED for s in missing]
@@ -134,11 +137,13 @@ def _candidates(
     if trace is not None:
         trace.finish(config.steps + 1, z)
     maps = decode(model, z, n, options.decoder)
+    by_field = options.decoder == "field"
     share = len(seeds)
     clock, cpu = (time.perf_counter() - clock) / share, (time.process_time() - cpu) / share
     made = []
     for i, (label_map, constraints) in enumerate(zip(maps, asked, strict=True)):
-        label_map, checks, mended = _finished(model, label_map, constraints, options)
+        fine = measure_fine(Prediction.of(model, z[i : i + 1]), constraints, n) if by_field else ()
+        label_map, checks, mended = _finished(model, label_map, constraints, options, fine)
         made.append(
             Sample(
                 seed=seeds[i],
@@ -158,19 +163,19 @@ def _candidates(
 
 
 def _finished(
-    model: Model, label_map: LabelMap, constraints: Constraints, options: Options
+    model: Model, label_map: LabelMap, constraints: Constraints, options: Options, fine: Sequence[Fine] = ()
 ) -> tuple[LabelMap, tuple[Check, ...], int]:
     """The label map, repaired if that loses no met target, its checks, and how many voxels changed."""
-    checks = certificate(label_map, constraints, model.frame.anatomy)
+    checks = certificate(label_map, constraints, model.about, fine)
     if not options.repair:
         return label_map, checks, 0
     repaired = repair(model, label_map)
     if not repaired.changed:
         return label_map, checks, 0
-    again = certificate(repaired.label_map, constraints, model.frame.anatomy)
-    if badness(again)[0] > badness(checks)[0]:
+    after = certificate(repaired.label_map, constraints, model.about, fine)
+    if badness(after)[0] > badness(checks)[0]:
         return label_map, checks, 0
-    return repaired.label_map, again, repaired.changed
+    return repaired.label_map, after, repaired.changed
 
 
 def _named(candidate: Sample, seed: int) -> Sample:

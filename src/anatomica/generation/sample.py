@@ -41,7 +41,18 @@ class Sample:
 
     @property
     def met(self) -> bool:
+        """Every asked quantity is within its tolerance."""
         return all_met(self.checks)
+
+    @property
+    def plausible(self) -> bool:
+        """Nothing about it is unlike the training patients."""
+        return not self.unusual
+
+    @property
+    def valid(self) -> bool:
+        """Met and plausible."""
+        return self.met and self.plausible
 
 
 class Progress(NamedTuple):

@@ -57,7 +57,7 @@ def gauss_newton(
     conflicting ones stay finite. No backward pass through the U-Net, and one through the field
     (`field_jacobian`).
     """
-    sharp = [coarsened(r, settings.grid) for r in resolved]
+    sharp = [coarsened(r.to(model.scaler.mean), settings.grid) for r in resolved]
     blurred = [first_moments(r) for r in sharp]
 
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
@@ -124,15 +124,14 @@ def probes(now: Prediction, r: Resolved, settings: Settings) -> list[Probe]:
     Topology is that of the margin, whose level 1/2 is the label map's border; where it does not vary it is
     not decoded.
     """
-    batch = len(now)
-    domains = r.domains.to(now.model.scaler.mean)
-    X = domains.points()
+    batch, r = len(now), r.to(now.z)
+    X = r.domains.points()
     X = X if X.dim() == 6 else X.expand(batch, *X.shape)
     wanted, found = r.wanted, []
     if wanted.any_moment:
         S = now.probability(X.reshape(batch, -1, 3), r, settings.union).reshape(X.shape[:-1])
         found.append(geometric_probe(S, X, r, now.model.frame, settings.union))
-        found += fillings(now, measure_moments(S, domains).mass, X, r, settings)
+        found += fillings(now, measure_moments(S, r.domains).mass, X, r, settings)
     if wanted.betti is not None:
         for k in r.valid_domains:
             S = now.margin(X[:, k], r, settings.skip)
@@ -151,10 +150,14 @@ def fillings(now: Prediction, mass: Tensor, X: Tensor, r: Resolved, settings: Se
 
 
 def _solve(rho: Float[Tensor, "b r"], J: Float[Tensor, "b r D"], settings: Settings) -> Float[Tensor, "b D"]:
-    """-J^T (J J^T + mu I)^-1 rho."""
+    """-J^T (J J^T + mu I)^-1 rho; mu is in proportion to the mean diagonal of the rows that act.
+
+    Rows that are switched off, or pad a batch, are zero and do not count.
+    """
     A = (J @ J.mT).double()
     diagonal = A.diagonal(dim1=-2, dim2=-1)
-    mu = settings.damping * diagonal.mean(dim=-1, keepdim=True) + 1e-12
+    acting = (diagonal > 0).sum(dim=-1, keepdim=True).clamp_min(1)
+    mu = settings.damping * diagonal.sum(dim=-1, keepdim=True) / acting + 1e-12
     A = A + torch.diag_embed(mu.expand_as(diagonal))
     weights = torch.linalg.solve(A, -rho.double()).to(rho)
     return (weights[:, None] @ J)[:, 0]

@@ -11,7 +11,14 @@ from torch import Tensor
 
 from anatomica.guidance.gauss_newton import Settings, fillings, limited, step_from
 from anatomica.guidance.prediction import Prediction
-from anatomica.guidance.residuals import Probe, Voxels, certified_probe, certified_topological_probe
+from anatomica.guidance.residuals import (
+    Probe,
+    Voxels,
+    certified_probe,
+    certified_topological_probe,
+    geometric_probe,
+)
+from anatomica.guidance.sub_voxel import FINER, fine_domains
 from anatomica.measurement.placing import Resolved, of_sample
 from anatomica.prior.zoo import Model
 
@@ -21,6 +28,12 @@ SLACK = (0.1, 0.55)
 """Residuals below this share of their tolerance are left alone, in the first and second half of the steps: a
 label map's move in steps, and what is not asked of one leaves room for the others. Three components of a
 centroid at 0.55 are still within its tolerance."""
+FINE_STEPS = 8
+"""Steps at most with counts on the finer grid, each of which takes eight times as long."""
+SUB_VOXEL = 1.5
+SUB_VOXEL_POINTS = 16_384
+"""Points along an axis for each of the domain's own, and how many in all, for the sub-voxel residuals. The
+certificate has others, so that what is polished is not what is certified."""
 SHORTEST = 0.25
 """A step is not made shorter than this share of itself."""
 
@@ -40,9 +53,27 @@ def polish(
     are those of the label map itself, and only their slopes are the soft field's; so a step may be too long:
     one that does not help is halved, and at last accepted, because a label map's residuals have steps. The
     best latent is the one with the fewest residuals beyond their tolerance, then with the smallest.
+
+    The field's own sub-voxel moments have residuals beside the label map's, so that no step fits the rounding
+    of one grid; counts are set right on the output's grid first, then on one that is twice as fine.
     """
-    own = ([of_sample(r, i) for r in resolved] for i in range(len(z)))
-    return torch.cat([_polish_one(model, r, z[i : i + 1], n, settings, steps) for i, r in enumerate(own)])
+    polished = []
+    for i in range(len(z)):
+        own = [of_sample(r, i).to(model.scaler.mean) for r in resolved]
+        one = _polish_one(model, own, z[i : i + 1], n, settings, steps)
+        if steps and any(r.wanted.betti is not None for r in own):
+            finer = [_finer_counts(r) for r in own]
+            one = _polish_one(model, finer, one, n, settings, min(steps, FINE_STEPS))
+        polished.append(one)
+    return torch.cat(polished)
+
+
+def _finer_counts(r: Resolved) -> Resolved:
+    """The constraint with its counts on a grid twice as fine."""
+    if r.wanted.betti is None or r.wanted.any_moment:
+        return r
+    a, e, g = (FINER * m for m in r.domains.grid)
+    return replace(r, domains=replace(r.domains, grid=(a, e, g)))
 
 
 def _polish_one(
@@ -90,13 +121,12 @@ def certified_voxels(model: Model, r: Resolved, n: int) -> Voxels | None:
 
 def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settings: Settings) -> list[Probe]:
     """One sample's residuals as the certificate will measure them on a label map's voxels."""
-    found = []
-    domains = r.domains.to(now.model.scaler.mean)
-    X = domains.points()[None]
+    found, r = [], r.to(now.z)
+    X = r.domains.points()[None]
     if voxels is not None:
         S = now.probability(voxels.centres[None], r, "margin")
         probe, mass = certified_probe(S, voxels, r, now.model.frame)
-        found += [probe, *fillings(now, mass, X, r, settings)]
+        found += [probe, sub_voxel_probe(now, r), *fillings(now, mass, X, r, settings)]
     if r.wanted.betti is not None:
         for k in r.valid_domains:
             S = now.margin(X[:, k], r, settings.skip)
@@ -107,3 +137,11 @@ def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settin
                 probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
             found.append(probe)
     return found
+
+
+def sub_voxel_probe(now: Prediction, r: Resolved) -> Probe:
+    """One sample's residuals of the field's own moments, which have no output grid."""
+    fine = replace(r, domains=fine_domains(r, SUB_VOXEL, SUB_VOXEL_POINTS))
+    X = fine.domains.points()[None]
+    S = now.probability(X.reshape(1, -1, 3), fine, "margin").reshape(X.shape[:-1])
+    return geometric_probe(S, X, fine, now.model.frame, "margin", hard=True)

@@ -66,13 +66,18 @@ def geometric_probe(
     r: Resolved,
     frame: Frame,
     union: Union = "sum",
+    hard: bool = False,
 ) -> Probe:
-    """Residuals of mass, centroid, shape and spread of K substructures: 1 + 3 + 6 + 1 each, where there is a
-    target."""
-    rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), S)
-    moving = _moving(S)
+    """Residuals of K substructures' moments: one row per number that has a target, K times.
+
+    With `hard` the values are those of the indicator S > 1/2; the slopes are by the soft S all the same.
+    """
+    at = (S > 0.5).to(S) if hard else S
+    rho, slope = _with_slopes(lambda leaf: _geometric(measure_moments(leaf, r.domains), r, frame), at)
+    moving, moves = _moving(S)
     owner = moving // (S[0, 0].numel())
-    return Probe(rho, X.flatten(1, -2)[:, moving], slope.flatten(2)[:, :, moving], owner, union)
+    slope = slope.flatten(2)[:, :, moving] * moves[:, None]
+    return Probe(rho, X.flatten(1, -2)[:, moving], slope, owner, union)
 
 
 def filling_probe(
@@ -99,14 +104,18 @@ def filling_probe(
     share = r.domains.s.to(mass).prod(dim=-1).abs().expand_as(mass) / points.shape[2]
     centre = wanted.values["centroid"].to(mass).expand(*mass.shape, 3)
     rho, chosen, slope = [], [], []
+    counts = (target / share).round().clamp(1, points.shape[2])
     for k in empty.any(dim=0).nonzero()[:, 0].tolist():
-        count = max(1, min(points.shape[2], round(float((target / share)[:, k].mean()))))
-        nearest = (points[:, k] - centre[:, k, None]).square().sum(-1).topk(count, largest=False).indices
+        most = int(counts[:, k].max())
+        # Nearest first, so that each sample takes as many as its own mass calls for.
+        nearest = (points[:, k] - centre[:, k, None]).square().sum(-1).topk(most, largest=False).indices
         here = points[:, k].gather(1, nearest[..., None].expand(-1, -1, 3))
-        off = (probability(here).mean(dim=1) - 1) / FILLING_TOLERANCE
-        rho.append(off * empty[:, k])
+        own = torch.arange(most, device=mass.device) < counts[:, k, None]
+        weight = own.to(mass) * empty[:, k, None] / counts[:, k, None]
+        off = (probability(here) * weight).sum(dim=1) - empty[:, k].to(mass)
+        rho.append(off / FILLING_TOLERANCE)
         chosen.append(here)
-        slope.append(empty[:, k, None].to(mass).expand(-1, count) / (count * FILLING_TOLERANCE))
+        slope.append(weight / FILLING_TOLERANCE)
     owner = torch.repeat_interleave(torch.tensor([s.shape[1] for s in slope])).to(mass.device)
     slopes = torch.cat(slope, 1)[:, None]
     return Probe(torch.stack(rho, 1), torch.cat(chosen, 1), slopes, owner, union, EMPTY_TEMPERATURE)
@@ -155,9 +164,9 @@ def certified_probe(
 
     hard = (S > 0.5).to(S)
     rho, slope = _with_slopes(lambda leaf: _geometric(moments(leaf), r, frame), hard)
-    moving = _moving(S)
+    moving, moves = _moving(S)
     points = voxels.centres[moving].expand(len(S), -1, 3)
-    probe = Probe(rho, points, slope[:, :, moving], voxels.owner[moving], "margin")
+    probe = Probe(rho, points, slope[:, :, moving] * moves[:, None], voxels.owner[moving], "margin")
     return probe, moments(hard).mass
 
 
@@ -176,9 +185,14 @@ def _with_slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tens
     return rho.detach().flatten(1), slope.transpose(0, 1)
 
 
-def _moving(S: Tensor) -> Int64[Tensor, " m"]:
-    """Points that are not saturated in some sample of the batch."""
-    return ((S * (1 - S)) > UNSATURATED).any(dim=0).flatten().nonzero()[:, 0]
+def _moving(S: Tensor) -> tuple[Int64[Tensor, " m"], Float[Tensor, "b m"]]:
+    """Points that are not saturated in some sample of the batch, and in which samples they are not.
+
+    A sample's derivative has its own points only: what else is in the batch does not matter to it.
+    """
+    free = ((S * (1 - S)) > UNSATURATED).flatten(1)
+    moving = free.any(dim=0).nonzero()[:, 0]
+    return moving, free[:, moving].to(S)
 
 
 def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b k e"]:

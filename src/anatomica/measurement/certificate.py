@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.measurement.measure import Measured, measure_resolved
+from anatomica.measurement.measure import Fine, Measured, measure_resolved
 from anatomica.measurement.placing import Resolved
 from anatomica.spec.quantities import BETTI
 
@@ -21,7 +21,9 @@ class Check:
     """One requested quantity of one of a constraint's domains: asked, achieved, met.
 
     `unit` is that of what was asked and achieved (mL, mm; shapes are xx, yy, zz, xy, xz, yz of trace 1),
-    `error_unit` that of error and tolerance. `note` says what a number cannot: the structure is not there.
+    `error_unit` that of error and tolerance. `achieved` is measured on the written voxels, `fine` on the
+    field itself, which has no grid (None where there is no field); a check is met if both are, and `error` is
+    the larger of the two. `note` says what a number cannot: the structure is not there.
     """
 
     constraint: str
@@ -36,6 +38,7 @@ class Check:
     error_unit: str
     met: bool
     note: str = ""
+    fine: float | list[float] | None = None
 
     @property
     def in_tolerances(self) -> float:
@@ -46,19 +49,24 @@ class Check:
         return asdict(self)
 
 
-def certificate(cube: LabelMap, resolved: Sequence[Resolved], about: Anatomy) -> tuple[Check, ...]:
-    """A finished label map, measured hard at its own resolution, against the resolved targets.
+def certificate(
+    cube: LabelMap, resolved: Sequence[Resolved], about: Anatomy, fine: Sequence[Fine] = ()
+) -> tuple[Check, ...]:
+    """A finished label map, measured on its own voxels, against the resolved targets.
 
-    Invalid domains have no checks; a constraint with no valid one was never asked for, and is not met.
+    With `fine`, one for each constraint, a check is met only if the field itself meets it too: what holds on
+    one grid by the luck of rounding does not count. Invalid domains have no checks; a constraint with no
+    valid one was never asked for, and is not met.
     """
     frame = Frame.of(cube, about)
+    finer = list(fine) or [None] * len(resolved)
     checks: list[Check] = []
-    for m, r in zip(measure_resolved(cube, resolved), resolved, strict=True):
+    for m, r, f in zip(measure_resolved(cube, resolved), resolved, finer, strict=True):
         if not bool(r.domains.valid.any()):
             checks.append(_unplaced(r))
         for k in range(r.domains.count):
             if bool(r.domains.valid[k]):
-                checks += _checks(m, r, k, frame)
+                checks += (*_checks(m, f, r, k, frame), *_counts(m, f, r, k))
     return tuple(checks)
 
 
@@ -98,30 +106,47 @@ def _unplaced(r: Resolved) -> Check:
     return Check(r.constraint.name, 0, 1, DOMAINS, "", count, 0, count, 0, "", False, note)
 
 
-def _checks(m: Measured, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
+def _checks(m: Measured, fine: Fine | None, r: Resolved, k: int, frame: Frame) -> Iterator[Check]:
+    """Moments of one domain."""
     c, where = r.constraint, (r.constraint.name, k, r.domains.count)
+    both = [m.moments] if fine is None or fine.moments is None else [m.moments, fine.moments]
     # An empty substructure has its centroid in the box's middle by convention: no such place was reached.
-    there = float(m.moments.mass[k]) > 0
+    there = all(float(moments.mass[k]) > 0 for moments in both)
     for q, wanted in r.wanted.rows:
-        got = q.measured(m.moments, r.domains)
-        off = float(q.error(got, wanted.to(got), frame.edge_mm, c.mass_threshold)[k])
+        values = [q.measured(moments, r.domains) for moments in both]
+        off = max(float(q.error(x, wanted.to(x), frame.edge_mm, c.mass_threshold)[k]) for x in values)
         most = c.tolerance.of(q)
+        achieved, *finer = (q.for_people(x[k], frame) for x in values)
         yield Check(
             *where,
             q.title,
             q.unit,
             q.for_people(wanted[k], frame),
-            q.for_people(got[k], frame),
+            achieved,
             off,
             most,
             q.error_unit,
             (there or q.any_mass) and off <= most,
             "" if there or q.any_mass else f"no {' + '.join(c.structure)} there",
+            finer[0] if finer else None,
         )
-    if r.wanted.betti is not None:
-        for want, what, got in zip(r.wanted.betti.numbers, BETTI, m.betti[k], strict=True):
-            if want is not None:
-                yield Check(*where, what, "", want, got, abs(got - want), 0, "", got == want)
+
+
+def _counts(m: Measured, fine: Fine | None, r: Resolved, k: int) -> Iterator[Check]:
+    """Betti numbers of one domain: on the voxels, and under every condition of the fine measurement."""
+    if r.wanted.betti is None:
+        return
+    where = r.constraint.name, k, r.domains.count
+    conditions = fine.counts[k] if fine is not None and fine.counts else ()
+    for dim, (want, what) in enumerate(zip(r.wanted.betti.numbers, BETTI, strict=True)):
+        if want is None:
+            continue
+        got = m.betti[k][dim]
+        found = [(name, betti[dim]) for name, betti in conditions]
+        wrong = [f"{count} {name}" for name, count in found if count != want]
+        off = max(abs(count - want) for count in (got, *(count for _, count in found)))
+        finest = found[0][1] if found else None
+        yield Check(*where, what, "", want, got, off, 0, "", off == 0, "; ".join(wrong), finest)
 
 
 def all_met(checks: Sequence[Check]) -> bool:

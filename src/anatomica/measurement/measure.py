@@ -34,6 +34,18 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
+class Fine:
+    """The same constraint measured without an output grid: sub-voxel moments, and counts on a finer grid.
+
+    `counts` holds, for each of the K domains, what was found under each condition that a count must
+    withstand: its name and the Betti numbers.
+    """
+
+    moments: Moments | None
+    counts: tuple[tuple[tuple[str, Betti], ...], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """A label map in its cube with everything that a spec asks about it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import torch
@@ -64,7 +64,14 @@ class Resolved:
         """The softmax value is for topology: it lets gradients pass where probabilities are near 0 or 1."""
         return self.constraint.temperature if self.wanted.betti is not None else 1.0
 
-    @property
+    def to(self, like: Tensor) -> Resolved:
+        """The same constraint with domains and targets in the dtype and on the device of `like`."""
+        if (self.domains.s.dtype, self.domains.s.device) == (like.dtype, like.device):
+            return self
+        values = {key: x.to(like) for key, x in self.wanted.values.items()}
+        return replace(self, domains=self.domains.to(like), wanted=replace(self.wanted, values=values))
+
+    @cached_property
     def valid_domains(self) -> list[int]:
         """Domains that are valid, in every sample if each has its own."""
         valid = self.domains.valid.reshape(-1, self.domains.count)

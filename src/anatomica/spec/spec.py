@@ -140,6 +140,10 @@ class Constraint(Strict):
         default=1e-6, description="below this mass, centroid and covariance are left alone"
     )
     temperature: Annotated[float, Field(gt=0)] = Field(default=1.0, description="softmax value for topology")
+    calibre_mm: Annotated[float, Field(ge=0)] | None = Field(
+        default=None,
+        description="narrowest bridge and gap that count for topology; one output voxel if left out",
+    )
 
     @field_validator("match")
     @classmethod

@@ -1,0 +1,111 @@
+"""Sub-voxel truth: what the field itself has in a constraint's domains, on no output grid.
+
+A label map rounds every voxel to one tissue. On a thin domain that rounding is larger than a tolerance: a
+polish can fit it, and the same anatomy on another grid then fails. The field's own border, its margin at 1/2,
+lies between voxels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from scipy import ndimage
+from torch import Tensor
+
+from anatomica.guidance.prediction import Prediction
+from anatomica.measurement.domains.domain import Domains, Grid
+from anatomica.measurement.homology import Betti, betti_numbers
+from anatomica.measurement.measure import Fine
+from anatomica.measurement.moments import measure_moments
+from anatomica.measurement.placing import Resolved
+
+FINER = 2
+"""Points along a domain's axis for each of its own: a certificate holds at n and at 2n."""
+POINTS = 65_536
+"""Most points that a constraint's moments are certified on, over all of its domains."""
+SKIP = 0.02
+"""Variation of the margin below which topology does not decode every point."""
+
+
+def fine_domains(r: Resolved, finer: float = FINER, most: int = POINTS) -> Domains:
+    """The constraint's domains with `finer` times the points along each sampled axis, at most `most`."""
+    grid = tuple(n if n == 1 else round(finer * n) for n in r.domains.grid)
+    axes = sum(n > 1 for n in grid)
+    share = (most / (r.domains.count * math.prod(grid))) ** (1 / max(axes, 1))
+    a, e, g = (n if n == 1 or share >= 1 else max(2, round(n * share)) for n in grid)
+    return replace(r.domains, grid=(a, e, g))
+
+
+@torch.no_grad()
+def indicator(now: Prediction, r: Resolved, domains: Domains) -> Float[Tensor, "b k a e g"]:
+    """1 where the field has the structure, at the domains' points."""
+    X = domains.to(now.features).points()
+    X = X if X.dim() == 6 else X.expand(len(now), *X.shape)
+    S = now.probability(X.reshape(len(now), -1, 3), r, "margin").reshape(X.shape[:-1])
+    return (S > 0.5).to(S)
+
+
+@torch.no_grad()
+def measure_fine(now: Prediction, resolved: Sequence[Resolved], n: int) -> tuple[Fine, ...]:
+    """One sample's own constraints, measured without its output grid of n^3 voxels."""
+    found = []
+    for r in resolved:
+        moments = None
+        if r.wanted.any_moment:
+            domains = fine_domains(r)
+            S = indicator(now, r, domains)[0].double().cpu()
+            moments = measure_moments(S, domains)
+        found.append(Fine(moments, _counts(now, r, n) if r.wanted.betti is not None else ()))
+    return tuple(found)
+
+
+def _counts(now: Prediction, r: Resolved, n: int) -> tuple[tuple[tuple[str, Betti], ...], ...]:
+    """Betti numbers at twice the resolution, and when the border moves inwards and outwards."""
+    grid: Grid = tuple(FINER * m for m in r.domains.grid)  # type: ignore[assignment]
+    domains = replace(r.domains, grid=grid).to(now.features)
+    nothing = Betti(0, 0, 0)
+    counts = []
+    for k in range(r.domains.count):
+        if k not in r.valid_domains:
+            counts.append((("", nothing),))
+            continue
+        one = Domains(
+            domains.R[k : k + 1],
+            domains.s[k : k + 1],
+            domains.t[k : k + 1],
+            grid,
+            domains.valid[k : k + 1],
+            ("",),
+        )
+        there = now.margin(one.points(), r, SKIP)[0].cpu().numpy() > 0.5
+        spacing = [float(s) / m for s, m in zip(one.s[0].tolist(), grid, strict=True)]
+        counts.append(conditions(there, spacing, _calibre(now, r, n)))
+    return tuple(counts)
+
+
+def _calibre(now: Prediction, r: Resolved, n: int) -> float:
+    """How far a count must withstand a move of the border, in cube units: half an output voxel by default."""
+    stated = r.constraint.calibre_mm
+    return 0.5 / n if stated is None else stated / 2 / now.model.edge_mm
+
+
+def conditions(
+    there: Bool[np.ndarray, "x y z"], spacing: Sequence[float], reach: float
+) -> tuple[tuple[str, Betti], ...]:
+    """Betti numbers as they are, and with the border moved both ways by `reach`, in the spacing's units."""
+    found = [("at twice the resolution", betti_numbers(there))]
+    if reach > 0:
+        inner = ndimage.distance_transform_edt(there, sampling=spacing)
+        outer = ndimage.distance_transform_edt(~there, sampling=spacing)
+        # Distances are between voxel centres; the border lies half a voxel before the first one.
+        half = min(spacing) / 2
+        found += [
+            ("with the border moved inwards", betti_numbers(np.asarray(inner) > reach + half)),
+            ("with the border moved outwards", betti_numbers(np.asarray(outer) <= reach + half)),
+        ]
+    return tuple(found)
