@@ -84,7 +84,7 @@ def test_decoders_train_on_in_the_same_latent_space(tmp_path):
     second = train_autoencoder(
         ellipsoids(8),
         tmp_path / "decoders",
-        "coronary",
+        CORONARY,
         TINY,
         Budget(steps=30),
         QUIET,
@@ -106,7 +106,7 @@ def test_the_field_of_a_model_trains_on_alone(tmp_path):
     trained = train_autoencoder(
         ellipsoids(8),
         tmp_path / "run" / "decoders",
-        "coronary",
+        CORONARY,
         TINY,
         Budget(steps=3),
         QUIET,
