@@ -147,7 +147,7 @@ def test_a_field_of_other_sizes_begins_anew(tmp_path):
     config = dataclasses.replace(TINY, autoencoder=dataclasses.replace(TINY.autoencoder, field=sizes))
     maps, run = ellipsoids(8), tmp_path / "run"
     second = train_autoencoder(
-        maps, run, "coronary", config, Budget(steps=1), QUIET, start=first, same_latents=True
+        maps, run, CORONARY, config, Budget(steps=1), QUIET, start=first, same_latents=True
     )
     assert second.field.from_features.weight.shape[0] == 8 * first.field.from_features.weight.shape[0]
     assert torch.equal(first.encode(maps).mean, second.encode(maps).mean)
