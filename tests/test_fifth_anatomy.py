@@ -57,7 +57,7 @@ constraints:
     domain: {family: cartesian, grid: [8, 8, 8], around: [left hip, HR]}
     match: [mass]
 """
-BALLS = {1: ((70, 0, 0), 45), 2: ((-70, 0, 0), 45), 3: ((0, -50, 20), 40), 4: ((0, 30, -20), 35)}
+BALLS = {1: ((-70, 0, 0), 45), 2: ((70, 0, 0), 45), 3: ((0, -50, 20), 40), 4: ((0, 30, -20), 35)}
 
 
 def run(*arguments) -> str:

@@ -113,7 +113,7 @@ def test_betti_task_needs_no_patient(model: str, tmp_path: Path) -> None:
     ("options", "message"),
     [
         ("--task multiscale-vessel-small", "--like FILE"),
-        ("--task right-ventricle --like-phantom 1", "model is coronary"),
+        ("--task right-ventricle --like-phantom 1", "about cardiac anatomy, not about coronary"),
         ("--task calcium-count --solver newton", "unknown solver 'newton'; allowed: gauss-newton, gradient"),
         ("--task calcium-count --decoder mlp", "unknown decoder"),
         ("--task calcium-count --method rk4", "unknown method"),
