@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from anatomica.anatomy.records import NAMES
+from anatomica.cli.output import Output, with_output
 
 ANATOMY_HELP = f"{', '.join(NAMES)}, or a YAML file of your own (see: anatomica anatomies)."
 PHANTOM_HELP = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}."
@@ -21,7 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 @anatomies.callback()
-def anatomies_list(context: typer.Context) -> None:
+@with_output
+def anatomies_list(output: Output, context: typer.Context) -> None:
     """List the shipped anatomies.
 
     `anatomica anatomies show NAME` prints one as YAML to start your own from; every `--anatomy` option takes
@@ -29,7 +31,6 @@ def anatomies_list(context: typer.Context) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from rich.console import Console
     from rich.table import Table
 
     from anatomica.anatomy.catalogue import ANATOMIES
@@ -37,11 +38,14 @@ def anatomies_list(context: typer.Context) -> None:
     table = Table("anatomy", "cube, mm", "what", "tissues")
     for about in ANATOMIES.values():
         table.add_row(about.name, f"{about.edge_mm:g}", about.title, " ".join(about.table.tissues))
-    Console().print(table)
+    output.print(table)
+    rows = ((x.name, x.edge_mm, x.title, x.table.tissues) for x in ANATOMIES.values())
+    output.result({name: {"edge_mm": mm, "title": title, "tissues": t} for name, mm, title, t in rows})
 
 
 @anatomies.command("show")
-def anatomies_show(name: Annotated[str, typer.Argument(help="A shipped anatomy.")]) -> None:
+@with_output
+def anatomies_show(output: Output, name: Annotated[str, typer.Argument(help="A shipped anatomy.")]) -> None:
     """Print a shipped anatomy as YAML; give yours another `name`.
 
     Example: `anatomica anatomies show cardiac > mine.yaml`
@@ -55,4 +59,6 @@ def anatomies_show(name: Annotated[str, typer.Argument(help="A shipped anatomy."
         raise AnatomicaError(f"unknown anatomy {name!r}{nearest(name, ANATOMIES)}; allowed: {known}")
     # A record of one's own has no phantoms.
     lines = shipped_text(name).splitlines(keepends=True)
-    typer.echo("".join(line for line in lines if not line.startswith("phantom:")), nl=False)
+    text = "".join(line for line in lines if not line.startswith("phantom:"))
+    output.print(text.rstrip("\n"))
+    output.result({"name": name, "yaml": text})

@@ -63,7 +63,7 @@ def run(
     write_report(out, made, spec, resolved, recipe, comparisons)
     output.print(report_table(made) if spec is not None else volume_table(prior, made))
     for line in unlike_training(made):
-        output.print(line, style="yellow")
+        output.print(line, style="red")
     for line in remarks(made, resolved, comparisons):
         output.print(line, style="dim")
     met = verdict(made) if spec is not None else ""
@@ -145,18 +145,24 @@ def keep_each(
 
 
 def verdict(made: Sequence[Sample]) -> str:
-    """How many samples are what was asked for, and how many of them are no anatomy."""
-    met = [sample for sample in made if sample.met]
-    strange = sum(bool(sample.unusual) for sample in met)
-    aside = f", {strange} of these with tissues unlike any training patient's" if strange else ""
-    return f"{len(met)} of {len(made)} meet every constraint{aside}; "
+    """How many samples are valid, and why the others are not."""
+    valid, met = sum(s.valid for s in made), sum(s.met for s in made)
+    strange = met - valid
+    why = [f"{len(made) - met} unmet"] if met < len(made) else []
+    why += [f"{strange} met, but implausible"] if strange else []
+    aside = f" ({', '.join(why)})" if why else ""
+    return f"{valid} of {len(made)} valid{aside}; "
 
 
 def unlike_training(made: Sequence[Sample]) -> list[str]:
     """A line for each sample that is unlike the training patients, met or not."""
     from anatomica.generation.plausibility import sentence
 
-    return [f"seed {s.seed} may be no anatomy: {sentence(s.unusual)}" for s in made if s.unusual]
+    return [f"seed {s.seed} is {_state(s)}: {sentence(s.unusual)}" for s in made if s.unusual]
+
+
+def _state(sample: Sample) -> str:
+    return "met, but implausible" if sample.checks and sample.met else "implausible"
 
 
 def remarks(

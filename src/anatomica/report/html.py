@@ -41,12 +41,15 @@ def report_html(
     title = html.escape(f"{spec['name'] if spec else 'unconditional'} · {recipe['model']['anatomy']}")
     count, met = len(samples), sum(s.met for s in samples)
     if spec:
-        lead = f"{met} of {count} samples meet every constraint. Targets red, achieved green, domains black."
+        valid = sum(s.valid for s in samples)
+        lead = f"{valid} of {count} samples are valid: {met} meet every constraint"
+        lead += f", {met - valid} of these are implausible." if met > valid else "."
+        lead += " Targets red, achieved green, domains black."
     else:
         lead = f"{count} samples."
     odd = [(s.seed, sentence(s.unusual)) for s in samples if s.unusual]
     if odd:
-        lead += f" {len(odd)} are unlike any training patient: they may be no anatomy."
+        lead += f" {len(odd)} may be anatomically implausible: they are unlike every training patient."
     body = [f"<h1>{title}</h1><p>{lead}</p>", _population_html(comparisons)]
     body += [f"<p class=no>Seed {seed}: {html.escape(text)}.</p>" for seed, text in odd]
     if missing := sentences_not_placed(resolved):
@@ -56,7 +59,7 @@ def report_html(
         rows = [[*check_cells(s.seed, c), _met(c.met)] for s in samples for c in s.checks]
         body.append(_html_table(head, rows))
     for s, png in zip(samples, pictures, strict=False):
-        state = f": {_met(s.met)}" if spec else ""
+        state = f": {_met(s.met)}{_implausible(s)}" if spec else ""
         drawn = f", best of {s.drawn}" if s.drawn > 1 else ""
         drawn += f", {s.mended} voxels mended" if s.mended else ""
         body.append(f"<h3>Seed {s.seed}{state}{drawn}</h3>{_image(f'seed {s.seed}', png)}")
@@ -106,6 +109,10 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _met(met: bool) -> Html:
     return Html(f"<span class={'yes' if met else 'no'}>{'met' if met else 'not met'}</span>")
+
+
+def _implausible(sample: Sample) -> str:
+    return "" if sample.plausible else "<span class=no>, but implausible</span>"
 
 
 def _image(caption: str, png: bytes) -> str:

@@ -87,9 +87,15 @@ def contact_picture(samples: Sequence[Views], size: int = 240) -> Figure:
         axis.axis("off")
     for axis, views in zip(axes, samples, strict=False):
         s = views.sample
-        state = "" if not s.checks else (" · met" if s.met else " · not met")
+        state = "" if not s.checks else f" · {_state(s)}"
         show(axis, views.pictures[0], views.wires, f"seed {s.seed}{state}")
     return figure
+
+
+def _state(sample: Sample) -> str:
+    if not sample.met:
+        return "not met"
+    return "valid" if sample.plausible else "met, but implausible"
 
 
 def _row(columns: int, rows: int, size: int) -> tuple[Figure, list[Axes]]:

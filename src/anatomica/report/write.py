@@ -35,6 +35,7 @@ def report_dict(
         "population": [c.to_dict() for c in comparisons],
         "not_placed": not_placed(resolved),
         "met": sum(s.met for s in samples),
+        "valid": sum(s.valid for s in samples),
         "samples": [
             {
                 "seed": s.seed,
@@ -43,6 +44,8 @@ def report_dict(
                 "seconds": round(s.seconds, 3),
                 "mended_voxels": s.mended,
                 "met": s.met,
+                "plausible": s.plausible,
+                "valid": s.valid,
                 "checks": [c.to_dict() for c in s.checks],
                 "volumes_ml": {t: s.label_map.volume_ml(t) for t in s.label_map.present()},
                 "unusual": [odd.to_dict() for odd in s.unusual],
