@@ -124,7 +124,7 @@ def resample(
     """The same anatomy on another grid. Outside the source is background.
 
     `linear` interpolates each label's indicator and takes the largest (one-hot linear + argmax); `nearest`
-    picks the closest voxel. Argmax alone rounds convex corners off and loses one to four percent of a
+    picks the closest voxel. Argmax by itself rounds convex corners off and loses one to four percent of a
     vertebra or an aorta, so each label's weight carries a small handicap that keeps its volume.
     """
     to_source = np.linalg.inv(label_map.affine) @ affine
@@ -193,7 +193,7 @@ def _handicap(weight: np.ndarray) -> float:
 
 def _sample(array: np.ndarray, linear: np.ndarray, offset: np.ndarray, shape: tuple[int, ...], order: int):
     """`array` at linear @ index + offset; 0 outside."""
-    moved: Any = offset  # scipy's stubs allow a float alone
+    moved: Any = offset  # scipy's stubs allow only a float
     return ndimage.affine_transform(array, linear, moved, output_shape=shape, order=order, cval=0)
 
 
