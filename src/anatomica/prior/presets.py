@@ -28,7 +28,7 @@ class FieldConfig:
 
 @dataclass(frozen=True)
 class AutoencoderConfig:
-    """Encoder and convolutional decoder: channels and residual blocks a level, fine to coarse.
+    """Encoder and convolutional decoder: channels and residual blocks per level, fine to coarse.
 
     `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
     finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
