@@ -16,7 +16,8 @@ from anatomica.prior.zoo import Model
 TRIES = 12
 """Unconditional samples are drawn up to this often until they are like a training patient."""
 VARIED = 7
-"""The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
+"""The first of these tries vary the implausible sample, so that a rare layout does not give way to a frequent
+one."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
@@ -24,7 +25,8 @@ ANOTHER_SEED = 1_000_003
 def better(old: Sample | None, new: Sample) -> Sample:
     """The better of two candidates, with the time and the number of draws of both.
 
-    Fewer unmet checks first, then fewer oddities, of the odd the least mended, then smaller errors.
+    Fewer unmet checks first, then fewer oddities, then (if there are any) fewer repaired voxels, then smaller
+    errors.
     """
     if old is None:
         return new
@@ -43,7 +45,7 @@ def better(old: Sample | None, new: Sample) -> Sample:
 
 
 def again(sample: Sample, guided: bool) -> bool:
-    """Whether another candidate is wanted: one that meets more, or if nothing was asked a plausible one."""
+    """Whether another candidate is wanted: one that meets more, or, if nothing was asked, a plausible one."""
     return worth_another(sample.checks) if guided else bool(sample.unusual)
 
 
@@ -55,7 +57,7 @@ def start(
     turn: int,
     layouts: bool,
 ) -> Float[Tensor, "b c h w d"] | None:
-    """What a try of unconditional samples begins with: layouts, the odd samples, or noise (None)."""
+    """What a try of unconditional samples begins with: layouts, the implausible samples, or noise (None)."""
     if model.layouts is None or not layouts:
         return torch.stack([best[s].latent for s in seeds]) if 0 < turn <= VARIED else None
     return model.layout(seeds if turn <= VARIED else drawn)
