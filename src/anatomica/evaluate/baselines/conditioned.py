@@ -1,7 +1,7 @@
 """The paper's baselines: denoisers that are trained to read a task's moments, explicitly or as heat maps.
 
 Both concatenate a condition to the noisy latent along the channels. Explicit: the moments themselves, 13
-numbers a substructure, spread over the grid. Implicit: one heat map of the moments' ellipsoid a substructure.
+numbers per substructure, spread over the grid. Implicit: one heat map of each substructure's ellipsoid.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def curves(
 
 
 def gallery(runner: Runner, done: Sequence[Finished], path: Path, size: int = 260) -> None:
-    """The first sample of every cell, a row a task: domains black, targets red, achieved green."""
+    """The first sample of every cell, one row per task: domains black, targets red, achieved green."""
     if not done:
         return
     tasks = list(dict.fromkeys(f.cell.task for f in done))

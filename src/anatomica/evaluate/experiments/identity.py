@@ -78,7 +78,7 @@ def _dump(node: object) -> str:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and other strings that stand alone."""
+    """The tree without docstrings and other strings that are statements."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
