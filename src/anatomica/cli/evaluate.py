@@ -41,19 +41,17 @@ def evaluate(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only", help="Run these tasks or methods alone, repeatable; --list shows their names."
-        ),
+        typer.Option("--only", help="Run only these tasks or methods, repeatable; --list shows their names."),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", "-d", help="Folder with a cache an anatomy (cardiac, ...); default: phantoms."
+            "--data", "-d", help="Folder with one cache per anatomy (cardiac, ...); default: phantoms."
         ),
     ] = None,
     models: Annotated[
         Path | None,
-        typer.Option("--models", help="Folder with a model an anatomy; default: the shipped ones."),
+        typer.Option("--models", help="Folder with one model per anatomy; default: the shipped ones."),
     ] = None,
     baselines: Annotated[
         Path, typer.Option("--baselines", help="What `anatomica train baseline` made.")
@@ -65,7 +63,7 @@ def evaluate(
             "--out",
             "-o",
             help="Folder for table, numbers and figures; default: results, and out/evaluation-quick for the "
-            "quick profile, whose few samples shall not replace better results.",
+            "quick profile, whose few samples should not replace better results.",
         ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
