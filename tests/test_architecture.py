@@ -82,9 +82,9 @@ def test_all_rooms_and_all_algorithms_are_on_the_page() -> None:
     cited = []
     for file in PACKAGE.rglob("*.py"):
         module = ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Algorithm "):
-                cited.append(f"{module}.{node.name}")
+        functions = (n for n in ast.parse(file.read_text("utf-8")).body if isinstance(n, ast.FunctionDef))
+        documented = ((f.name, ast.get_docstring(f) or "") for f in functions)
+        cited += [f"{module}.{name}" for name, doc in documented if doc.startswith("Algorithm ")]
     assert len(cited) >= 12
     assert [name for name in cited if f"`{name}`" not in text] == []
 
