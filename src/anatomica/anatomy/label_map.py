@@ -177,8 +177,9 @@ rule that favours one label would shrink the others; a tiny common shift decides
 def _handicap(weight: np.ndarray) -> float:
     """What to take off a label's weight so that it wins as many voxels as its weights add up to.
 
-    A label alone against the background wins where its weight exceeds (1 + handicap) / 2. Linear weights add
-    up to the volume seen, also where the grid cuts the structure, so that sum is the count to reach.
+    A label whose only rival is the background wins where its weight exceeds (1 + handicap) / 2. Linear
+    weights add up to the volume seen, also where the grid cuts the structure, so that sum is the count to
+    reach.
     """
     values = weight[weight > 0]
     count = round(float(values.sum(dtype=np.float64)))

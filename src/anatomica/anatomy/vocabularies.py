@@ -1,7 +1,7 @@
 """Vocabularies: the labels of tools and data sets, as they number and name them.
 
-Which of our tissues such a label is, the anatomy itself says, by a tissue's short name, full name or
-synonyms. A label that the wanted anatomy does not have becomes background.
+The anatomy says which of our tissues such a label is, by a tissue's short name, full name or synonyms.
+A label that the wanted anatomy does not have becomes background.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def evaluate(
     pictures of single samples go into the cache: CACHE/results/NAME-samples.json and .png.
 
     Every sample is kept in the cache under a hash of all that decides it (spec, target, seed, weights, code):
-    stop at any time and run the same command again, nothing is drawn twice. With --only the rest of the table
+    stop at any time and run the same command again; nothing is drawn twice. With --only the rest of the table
     is filled from the cache, so that parts can be run on different days. Examples:
 
         anatomica evaluate geometric --profile quick

@@ -150,7 +150,7 @@ def generate(
 
     **Which solver?** `gauss-newton`, the default, has no weights to tune: it steps towards every target at
     once, each error counted in its tolerance (2 %, 1 mm, 0.02 unless the spec says otherwise; Betti numbers
-    are exact). `gradient` is the paper's update, by the spec's weights; it wants more steps (`--steps 100`).
+    are exact). `gradient` is the paper's update, by the spec's weights; it needs more steps (`--steps 100`).
 
     Writes one NIfTI per sample with colour tables, a contact sheet, report.json (with the recipe) and
     report.html. The final label maps are measured as `anatomica measure` does. A target unlike anything in

@@ -1,4 +1,4 @@
-"""`anatomica train export|check|all`: a run becomes a model, a model gets its numbers; all from nothing."""
+"""`anatomica train export|check|all`: write a run as a model, measure a model, make all weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def export(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="Take the denoiser of this model, which the run's decoders were of."),
+        typer.Option(
+            "--from", help="Take the denoiser of this model, from which the run's decoders started."
+        ),
     ] = None,
     fine: Annotated[
         Path | None,
@@ -141,8 +143,8 @@ def all_(
     ] = None,
     anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Only these.")] = None,
     count: Annotated[int, typer.Option("--count", help="Phantoms per anatomy.")] = 600,
-    autoencoder_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 20.0,
-    denoiser_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 45.0,
+    autoencoder_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 20.0,
+    denoiser_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 45.0,
     workers: Annotated[int, typer.Option("--workers", "-j", min=1, help="Processes that draw phantoms.")] = 2,
 ) -> None:
     """Every shipped weight from nothing: draw phantoms, train, export. About 70 minutes per anatomy, 2 cores.

@@ -27,7 +27,7 @@ HIGHRES = "heartchambers_highres"
 
 
 def items(root: Path, anatomy: Anatomy) -> list[Item]:
-    """One item a subject's folder that has a `segmentations` folder."""
+    """One item per subject's folder that has a `segmentations` folder."""
     if not VOCABULARIES["totalsegmentator"].tissues(anatomy):
         raise AnatomicaError(
             f"none of TotalSegmentator's structures is a tissue of {anatomy.name} anatomy "

@@ -190,7 +190,7 @@ def _volumes(done: Finished, tissue: str) -> Float[np.ndarray, " m"]:
 
 
 def absences(done: Sequence[Finished]) -> str:
-    """Where substructures were not reached at all, how many."""
+    """Which share of the substructures is missing from the samples of each cell."""
     shares = [(f.cell.name, float(np.mean(f.values("fidelity", "absent")))) for f in done]
     told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share)
     return f"Substructures that are not there, without a centroid: {told or 'none'}.\n"

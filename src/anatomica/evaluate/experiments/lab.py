@@ -26,7 +26,7 @@ from anatomica.prior.zoo import Model, load_model
 class Lab:
     """Where things are. `models` and `data` hold one folder per anatomy; without them the shipped weights and
     phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on. With
-    `eta` models are sampled with as much fresh noise instead of their own."""
+    `eta` models are sampled with this much fresh noise instead of their own."""
 
     cache: Path
     baselines: Path

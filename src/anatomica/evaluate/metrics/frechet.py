@@ -29,7 +29,7 @@ def standardise(
 ) -> Float[np.ndarray, "m g"]:
     """z-scores by the real set. Features that do not vary there are left out.
 
-    What an absent tissue has no value for counts as the real mean: the absence itself shows in the mass.
+    Missing values of an absent tissue count as the real mean: the absence itself shows in the mass.
     """
     seen = ~np.isnan(real)
     count = seen.sum(0)
