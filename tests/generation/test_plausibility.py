@@ -73,7 +73,7 @@ def test_the_verdict_counts_met_samples_that_are_no_anatomy(model: Model) -> Non
     made[0] = replace(made[0], unusual=unusual_tissues(model, made[0].label_map))
     assert verdict(made).startswith("2 of 2 meet every constraint, 1 of these with tissues unlike")
     (line,) = unlike_training(made)
-    assert line.startswith("seed 4 may be no anatomy")
+    assert line.startswith("seed 4 may be anatomically implausible")
 
 
 def test_a_long_list_is_cut() -> None:

@@ -116,7 +116,7 @@ def cost(made: Sequence[Sample], seconds: float) -> str:
     peak = peak_memory_mb()
     memory = "" if peak is None else f", peak memory {peak:.0f} MB"
     drawn, rate = sum(s.drawn for s in made), 60 * len(made) / seconds
-    return f"{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute){memory}"
+    return f"{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} per minute){memory}"
 
 
 def keep_each(
@@ -145,7 +145,7 @@ def keep_each(
 
 
 def verdict(made: Sequence[Sample]) -> str:
-    """How many samples are what was asked for, and how many of them are no anatomy."""
+    """How many samples are what was asked for, and how many of them may be anatomically implausible."""
     met = [sample for sample in made if sample.met]
     strange = sum(bool(sample.unusual) for sample in met)
     aside = f", {strange} of these with tissues unlike any training patient's" if strange else ""
@@ -156,7 +156,9 @@ def unlike_training(made: Sequence[Sample]) -> list[str]:
     """A line for each sample that is unlike the training patients, met or not."""
     from anatomica.generation.plausibility import sentence
 
-    return [f"seed {s.seed} may be no anatomy: {sentence(s.unusual)}" for s in made if s.unusual]
+    return [
+        f"seed {s.seed} may be anatomically implausible: {sentence(s.unusual)}" for s in made if s.unusual
+    ]
 
 
 def remarks(
