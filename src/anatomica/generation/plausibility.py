@@ -140,7 +140,11 @@ def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:
 
 
 def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity, ...]:
-    """What makes a label map unlike the training patients; repair changed `mended` of its voxels."""
+    """What makes a label map unlike the training patients; repair changed `mended` of its voxels.
+
+    The constants of this file and `BEYOND` call few real cases odd: `anatomica train check` counts 1 of 143
+    held-out hearts, 5 of 138 spines and none of 115 aortas and 109 coronaries (the shipped cards).
+    """
     found = (f(model, label_map) for f in (unusual_tissues, strange_contacts, detached))
     share = mended / max(1, int((label_map.array > 0).sum()))
     patchwork = [Patchwork(share)] if share > MIXED else []

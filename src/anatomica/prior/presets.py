@@ -134,6 +134,8 @@ PRESETS: dict[str, Preset] = {
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
+        # `anatomica train check cardiac --curve`: FMD 27 to 35 with eta 1, 54 to 65 with 0; flat from 12 steps on
+        # (results/sampling-cardiac.json). 25 steps, because guidance corrects the prediction once per step.
         SamplingConfig(method="multistep", steps=25, rho=7.0, eta=1.0),
         TrainingConfig(
             lr=5e-3,
@@ -147,7 +149,7 @@ PRESETS: dict[str, Preset] = {
             augment=0.5,
             crop=32,
             crop_until=0.8,
-            optimizer="muon",
+            optimizer="muon",  # steps 90 to 119 of 300, cardiac: soft Dice of the field 0.71, AdamW 0.50
         ),
         TrainingConfig(
             lr=1e-3,
