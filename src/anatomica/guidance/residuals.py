@@ -48,8 +48,8 @@ class Probe:
 
     The residuals come in equal blocks of e, one per domain or feature, and each point acts only on its
     owner's block: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an
-    invalid domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the logits
-    (None: the constraint's own).
+    invalid domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the
+    logits (None: the constraint's own).
     """
 
     rho: Float[Tensor, "b r"]
