@@ -134,9 +134,9 @@ PRESETS: dict[str, Preset] = {
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
-        # `anatomica train check models/cardiac --data caches/cardiac --curve DIR`: FMD 27 to 35 with eta 1, 54 to
-        # 65 with 0, flat from 12 steps on (results/sampling-cardiac.json). 25 steps, because guidance corrects
-        # the prediction once per step.
+        # `anatomica train check models/cardiac --data caches/cardiac --curve DIR`: FMD 27 to 35 with eta 1,
+        # 54 to 65 with 0, flat from 12 steps on (results/sampling-cardiac.json). 25 steps, because guidance
+        # corrects the prediction once per step.
         SamplingConfig(method="multistep", steps=25, rho=7.0, eta=1.0),
         TrainingConfig(
             lr=5e-3,
