@@ -6,7 +6,7 @@ from collections.abc import Iterable
 class AnatomicaError(ValueError):
     """Bad input, said in a sentence: what was given, what was expected, what to do.
 
-    The command line prints the message alone and exits with code 2; a library user sees a ValueError.
+    The command line prints only the message and exits with code 2; a library user sees a ValueError.
     """
 
 

@@ -25,7 +25,7 @@ def test_generate_writes_label_maps_sheet_and_volumes(tmp_path):
     image = nib.Nifti1Image.from_filename(tmp_path / "out" / "coronary-000007.nii.gz")
     assert image.shape == (16, 16, 16)
     np.testing.assert_allclose(image.header.get_zooms(), 0.8)
-    assert "a minute" in result.output
+    assert "per minute" in result.output
     assert "seed 7" in result.output
     again = generate(load_model(folder), seeds=[7], options=Options(steps=2))[0]
     np.testing.assert_array_equal(np.asarray(image.dataobj), again.label_map.array)

@@ -101,7 +101,7 @@ def test_sizes_grow_down_the_column():
 
 
 def test_compose_closes_a_pinhole_and_nothing_else():
-    # Two plates that meet across an edge: the ring around the slit is a loop of the raster alone.
+    # Two plates that meet across an edge: the ring around the slit is a loop only of the raster.
     array = np.ones((4, 4, 4), np.uint8)
     array[1, 1, :], array[2, 2, :] = 0, 0
     array[0, 0, 0] = 0

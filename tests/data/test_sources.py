@@ -177,7 +177,7 @@ def test_a_pullback_without_millimetres_is_left_out(tmp_path):
     root = trees.pullbacks(tmp_path / "data", (140,), frame_mm=1.0)
     items = disrupt_cad.items(root, CORONARY, crops=1)[:1]
     cache = prepare(items, Job(tmp_path / "out", CORONARY, 32, "disrupt-cad", NO_RULES))
-    assert "voxels of 0.2 x 0.2 x 1 mm are no optical coherence tomography" in cache.excluded[0].reason
+    assert "voxels of 0.2 x 0.2 x 1 mm are not optical coherence tomography" in cache.excluded[0].reason
 
 
 def test_windows_are_random_and_repeatable():

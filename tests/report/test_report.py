@@ -83,7 +83,7 @@ def test_html_is_one_valid_file_with_every_sample(made) -> None:
     assert all(f"Seed {seed}" in text for seed in SEEDS)
     assert text.count("not met") >= len(samples)
     assert "http" not in re.sub(r"base64,[^\"]*", "", page)  # a picture may spell it by chance
-    # A picture a sample, inside the file and readable; two charts of curves and a persistence diagram.
+    # One picture per sample, inside the file and readable; two charts of curves and a persistence diagram.
     assert len(parser.links) == len(SEEDS)
     charts = re.findall("<svg.*?</svg>", page)
     assert len(charts) == 3 * len(SEEDS)

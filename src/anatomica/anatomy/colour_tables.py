@@ -14,7 +14,7 @@ Colours = dict[int, Colour]
 def read_caret(extensions: Iterable[object]) -> tuple[Names, Colours]:
     """Names and colours from a Caret LabelTable among the contents of a NIfTI header's extensions.
 
-    Nothing where there is none or it is damaged: names are a help, a file without them is still a label map.
+    Empty if there is none or it is damaged: names are a help, and a file without them is still a label map.
     """
     names: Names = {}
     colours: Colours = {}

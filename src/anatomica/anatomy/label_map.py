@@ -124,7 +124,7 @@ def resample(
     """The same anatomy on another grid. Outside the source is background.
 
     `linear` interpolates each label's indicator and takes the largest (one-hot linear + argmax); `nearest`
-    picks the closest voxel. Argmax alone rounds convex corners off and loses one to four percent of a
+    picks the closest voxel. Argmax by itself rounds convex corners off and loses one to four percent of a
     vertebra or an aorta, so each label's weight carries a small handicap that keeps its volume.
     """
     to_source = np.linalg.inv(label_map.affine) @ affine
@@ -177,8 +177,9 @@ rule that favours one label would shrink the others; a tiny common shift decides
 def _handicap(weight: np.ndarray) -> float:
     """What to take off a label's weight so that it wins as many voxels as its weights add up to.
 
-    A label alone against the background wins where its weight exceeds (1 + handicap) / 2. Linear weights add
-    up to the volume seen, also where the grid cuts the structure, so that sum is the count to reach.
+    A label whose only rival is the background wins where its weight exceeds (1 + handicap) / 2. Linear
+    weights add up to the volume seen, also where the grid cuts the structure, so that sum is the count to
+    reach.
     """
     values = weight[weight > 0]
     count = round(float(values.sum(dtype=np.float64)))
@@ -193,7 +194,7 @@ def _handicap(weight: np.ndarray) -> float:
 
 def _sample(array: np.ndarray, linear: np.ndarray, offset: np.ndarray, shape: tuple[int, ...], order: int):
     """`array` at linear @ index + offset; 0 outside."""
-    moved: Any = offset  # scipy's stubs allow a float alone
+    moved: Any = offset  # scipy's stubs allow only a float
     return ndimage.affine_transform(array, linear, moved, output_shape=shape, order=order, cval=0)
 
 

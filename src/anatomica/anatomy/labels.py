@@ -133,7 +133,7 @@ class LabelTable:
 
     @classmethod
     def from_names(cls, names: dict[int, str]) -> LabelTable:
-        """A table for a vocabulary that brings names alone; colours are spread over the hue circle."""
+        """A table for a vocabulary that brings only names; colours are spread over the hue circle."""
         ids = sorted(i for i in names if i != 0)
         labels = [Label(i, names[i], names[i], hue(n)) for n, i in enumerate(ids)]
         return cls((Label(0, BACKGROUND, BACKGROUND, (0, 0, 0)), *labels))

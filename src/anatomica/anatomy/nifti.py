@@ -1,6 +1,6 @@
 """NIfTI in and out: label maps that 3D Slicer, ITK-SNAP, TotalSegmentator and nnU-Net users can open.
 
-Reads one multi-label file, or a folder with one binary mask a structure. Writes the label names into the
+Reads one multi-label file, or a folder with one binary mask per structure. Writes the label names into the
 header as TotalSegmentator does (a Caret LabelTable in a header extension) and colour tables beside the file.
 """
 

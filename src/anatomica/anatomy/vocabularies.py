@@ -1,7 +1,7 @@
 """Vocabularies: the labels of tools and data sets, as they number and name them.
 
-Which of our tissues such a label is, the anatomy itself says, by a tissue's short name, full name or
-synonyms. A label that the wanted anatomy does not have becomes background.
+The anatomy says which of our tissues such a label is, by a tissue's short name, full name or synonyms.
+A label that the wanted anatomy does not have becomes background.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ VOCABULARIES: dict[str, Vocabulary] = {
     for v in (
         Vocabulary(
             "totalsegmentator",
-            "TotalSegmentator v2, task total: 117 labels or one mask a structure",
+            "TotalSegmentator v2, task total: 117 labels or one mask per structure",
             _TOTAL_V2,
             tuple(_HEARTCHAMBERS.values()),  # version 1 has these in the same task
         ),
@@ -144,7 +144,7 @@ def translate(
 ) -> dict[int, str]:
     """Our tissue (or `background`) for each label of a file: `found` maps its ids to their names, if known.
 
-    Masks of a folder, which have names alone, come with negative ids.
+    Masks of a folder, which have only names, come with negative ids.
 
     Without a mapping, names decide where the file brings them (our own tissues, else the one vocabulary that
     knows them all); without names the ids must be the anatomy's own. Names win over ids in a vocabulary too,
@@ -239,7 +239,7 @@ def _by_user(
 
 
 def _listed(found: Mapping[int, str | None], most: int = 12) -> str:
-    """Labels for an error message: `5 (heart), 7, ...`; masks of a folder have no ids, so names alone."""
+    """Labels for an error message: `5 (heart), 7, ...`; masks of a folder have no ids, so only names."""
     parts = []
     for id, name in sorted(found.items(), key=lambda x: abs(x[0])):
         parts.append(str(id) if name is None else name if id < 0 else f"{id} ({name})")

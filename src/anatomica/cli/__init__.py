@@ -1,4 +1,4 @@
-"""The command line: one file a command, heavy imports inside the commands so that --help is instant."""
+"""The command line: one file per command, heavy imports inside the commands so that --help is instant."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def generation_command(
         list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
     ] = None,
 ) -> None:
-    """Seconds an unconditional sample, alone and in a batch of eight, and the share of the U-Net."""
+    """Seconds per unconditional sample, by itself and in a batch of eight, and the share of the U-Net."""
     from anatomica.anatomy.catalogue import ANATOMIES
     from anatomica.evaluate.bench.generation import run
 
@@ -69,7 +69,7 @@ def guidance_command(
     output: Output,
     out: Annotated[Path, typer.Option(help="Folder for guidance.json and guidance.md.")] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
-    batch: Annotated[int, typer.Option(help="Samples a step.", min=1)] = 4,
+    batch: Annotated[int, typer.Option(help="Samples per step.", min=1)] = 4,
     targets: Annotated[int, typer.Option(help="Held-out phantoms to be met.", min=1)] = 4,
     model: Annotated[str, typer.Option(help="A shipped cardiac model or a model folder.")] = "cardiac",
     preset: Annotated[

@@ -1,4 +1,4 @@
-"""What a command finds out before its hours of work: folder writable, device there, cache of the anatomy."""
+"""What a command checks before hours of work: the folder is writable, the device exists, the cache fits."""
 
 from __future__ import annotations
 

@@ -41,19 +41,17 @@ def evaluate(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only", help="Run these tasks or methods alone, repeatable; --list shows their names."
-        ),
+        typer.Option("--only", help="Run only these tasks or methods, repeatable; --list shows their names."),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", "-d", help="Folder with a cache an anatomy (cardiac, ...); default: phantoms."
+            "--data", "-d", help="Folder with one cache per anatomy (cardiac, ...); default: phantoms."
         ),
     ] = None,
     models: Annotated[
         Path | None,
-        typer.Option("--models", help="Folder with a model an anatomy; default: the shipped ones."),
+        typer.Option("--models", help="Folder with one model per anatomy; default: the shipped ones."),
     ] = None,
     baselines: Annotated[
         Path, typer.Option("--baselines", help="What `anatomica train baseline` made.")
@@ -65,7 +63,7 @@ def evaluate(
             "--out",
             "-o",
             help="Folder for table, numbers and figures; default: results, and out/evaluation-quick for the "
-            "quick profile, whose few samples shall not replace better results.",
+            "quick profile, whose few samples should not replace better results.",
         ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
@@ -77,7 +75,7 @@ def evaluate(
     pictures of single samples go into the cache: CACHE/results/NAME-samples.json and .png.
 
     Every sample is kept in the cache under a hash of all that decides it (spec, target, seed, weights, code):
-    stop at any time and run the same command again, nothing is drawn twice. With --only the rest of the table
+    stop at any time and run the same command again; nothing is drawn twice. With --only the rest of the table
     is filled from the cache, so that parts can be run on different days. Examples:
 
         anatomica evaluate geometric --profile quick

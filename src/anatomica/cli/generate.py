@@ -62,7 +62,7 @@ def generate(
     recipe: Annotated[
         Path | None,
         typer.Option(
-            help="A report.json: make its label maps again. Takes --model, --device and --out alone.",
+            help="A report.json: make its label maps again. Takes only --model, --device and --out.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def generate(
             "-n",
             min=8,
             max=512,
-            help="Voxels an edge of the output; the field decodes at any.",
+            help="Voxels per edge of the output; the field decodes at any.",
             rich_help_panel=HOW,
         ),
     ] = None,
@@ -132,7 +132,7 @@ def generate(
         bool, typer.Option("--dry-run", help="Place and compare what is asked, say the plan, draw nothing.")
     ] = False,
 ) -> None:
-    """Generate label maps, alone or under constraints, and say what was asked and what was achieved.
+    """Generate label maps, with or without constraints, and say what was asked and what was achieved.
 
     Examples:
 
@@ -152,12 +152,12 @@ def generate(
 
     **Which solver?** `gauss-newton`, the default, has no weights to tune: it steps towards every target at
     once, each error counted in its tolerance (2 %, 1 mm, 0.02 unless the spec says otherwise; Betti numbers
-    are exact). `gradient` is the paper's update, by the spec's weights; it wants more steps (`--steps 100`).
+    are exact). `gradient` is the paper's update, by the spec's weights; it needs more steps (`--steps 100`).
 
-    Writes a NIfTI a sample with colour tables, a contact sheet, report.json (with the recipe), report.html.
-    The final label maps are measured as `anatomica measure` does; a target unlike anything in the training
-    population is said so first, and tried; a sample with volumes that no training patient's come near is
-    said so after. Ctrl-C keeps what is finished, with its report.
+    Writes one NIfTI per sample with colour tables, a contact sheet, report.json (with the recipe) and
+    report.html. The final label maps are measured as `anatomica measure` does. A target unlike anything in
+    the training population is reported before sampling, and still tried; a sample unlike every training
+    patient is named after sampling. Ctrl-C keeps what is finished, with its report.
     """
     from anatomica.cli.checks import check_option, usable_device
     from anatomica.cli.sampling import plan, run
@@ -213,8 +213,8 @@ def refuse_beside_a_recipe(ctx: typer.Context) -> None:
         source = ctx.get_parameter_source(str(option.name))
         if option.name not in BESIDE_A_RECIPE and source is not None and source.name == "COMMANDLINE":
             raise AnatomicaError(
-                f"{option.opts[0]} is decided by the recipe; leave it out (a recipe takes --model, --device "
-                "and --out alone)"
+                f"{option.opts[0]} is decided by the recipe; leave it out (a recipe takes only --model, "
+                "--device and --out)"
             )
 
 

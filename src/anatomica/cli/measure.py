@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def measure_command(
     output: Output,
     source: Annotated[
-        Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask a structure.")
+        Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask per structure.")
     ],
     anatomy: Annotated[str, typer.Option(help=ANATOMY_HELP)],
     task: Annotated[str | None, typer.Option(help="One of the paper's tasks (see: anatomica tasks).")] = None,

@@ -25,9 +25,9 @@ def models_command(
 
     Dice is of held-out patients' reconstruction: by the field, by the convolutional decoder, of one against
     the other, and of the field on a grid twice as fine; then the tissue with the least. `FMD` is the Frechet
-    distance of unconditional samples from held-out patients, and beside it that of as many training patients;
+    distance of unconditional samples from held-out patients, in brackets that of as many training patients;
     `KS` the Kolmogorov-Smirnov distance of volumes, mean over the tissues; `nearest` the Dice of a sample's
-    nearest training patient, and beside it that of a held-out patient's. A dash was not measured.
+    nearest training patient, in brackets that of a held-out patient's. A dash: not measured.
 
     Examples:
 

@@ -32,7 +32,7 @@ def phantom(
     count: Annotated[int, typer.Option("--count", "-c", min=1, help="How many patients.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first patient's number.")] = 0,
     resolution: Annotated[
-        int, typer.Option("--resolution", "-n", help="Voxels an edge, a multiple of 16; the paper's is 128.")
+        int, typer.Option("--resolution", "-n", help="Voxels per edge, a multiple of 16; the paper's is 128.")
     ] = 64,
     pathology: Annotated[
         str | None,
@@ -89,15 +89,15 @@ def phantom_population(
         list[str] | None,
         typer.Option("--anatomy", "-a", help="Which to measure, may be given more than once; default: all."),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-c", min=2, help="Patients an anatomy.")] = 200,
-    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels an edge.")] = 64,
+    count: Annotated[int, typer.Option("--count", "-c", min=2, help="Patients per anatomy.")] = 200,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.")] = 64,
     compared: Annotated[
         int, typer.Option("--compared", min=0, help="Patients also drawn at 128^3, to compare resolutions.")
     ] = 16,
     results: Annotated[Path, typer.Option("--results", help="Folder of the JSON files.")] = Path("results"),
     docs: Annotated[Path, typer.Option("--docs", help="Folder of the page and its pictures.")] = Path("docs"),
 ) -> None:
-    """Measure a population beside published normal values; write JSON, a page and contact sheets.
+    """Compare a population with published normal values; write JSON, a page and contact sheets.
 
     The page, phantoms.md, is made from the JSON files of all anatomies measured so far. Exit code 1 means
     that a mean lies outside one published SD or that the stated topology is true in less than 99 % of the

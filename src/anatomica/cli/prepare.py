@@ -26,10 +26,10 @@ prepare = typer.Typer(
     rich_markup_mode="markdown",
     help="""Bring a data set, or phantoms, into a **cache** that training reads.
 
-A cache holds one NIfTI label map a case, in its anatomy's frame, and `manifest.json` with each case's source
-hash, split, affine, tissues and volumes, and the reason for each case that was left out. 80 % of the patients
-train, 20 % validate, decided by a hash of the patient's id. A run that was killed goes on when it is started
-again and ends in the same files.""",
+A cache holds one NIfTI label map per case, in its anatomy's frame, and `manifest.json` with each case's
+source hash, split, affine, tissues and volumes, and the reason for each case that was left out. 80 % of the
+patients are for training and 20 % for validation, decided by a hash of the patient's id. A run that was
+killed goes on when it is started again and ends in the same files.""",
 )
 
 
@@ -39,9 +39,9 @@ AnatomyOption = Annotated[
 Root = Annotated[Path, typer.Option("--root", help="The data set's folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The cache's folder; made if it is not there.")]
 Resolution = Annotated[
-    int, typer.Option("--resolution", "-n", min=8, max=512, help="Voxels an edge; the paper's is 128.")
+    int, typer.Option("--resolution", "-n", min=8, max=512, help="Voxels per edge; the paper's is 128.")
 ]
-Workers = Annotated[int, typer.Option("--workers", "-j", min=0, help="Processes; 0 takes one a core.")]
+Workers = Annotated[int, typer.Option("--workers", "-j", min=0, help="Processes; 0 takes one per core.")]
 Missing = Annotated[
     bool,
     typer.Option("--missing/--no-missing", help="Leave out a case that lacks a tissue the anatomy needs."),
@@ -170,7 +170,7 @@ def disrupt_cad(
     out: Out,
     anatomy: AnatomyOption = "coronary",
     labels: Labels = None,
-    crops: Annotated[int, typer.Option("--crops", min=1, help="Random windows of 12.8 mm a pullback.")] = 3,
+    crops: Annotated[int, typer.Option("--crops", min=1, help="Random windows of 12.8 mm per pullback.")] = 3,
     resolution: Resolution = 128,
     workers: Workers = 0,
     missing: Missing = True,

@@ -116,7 +116,7 @@ def cost(made: Sequence[Sample], seconds: float) -> str:
     peak = peak_memory_mb()
     memory = "" if peak is None else f", peak memory {peak:.0f} MB"
     drawn, rate = sum(s.drawn for s in made), 60 * len(made) / seconds
-    return f"{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} a minute){memory}"
+    return f"{samples} ({drawn} drawn) in {seconds:.1f} s ({rate:.1f} per minute){memory}"
 
 
 def keep_each(

@@ -133,9 +133,9 @@ def decoders(
     compile: Compile = False,
     checkpointing: Recompute = False,
 ) -> None:
-    """Both decoders of the run's autoencoder, or of a model, trained on; the latent space stays.
+    """Continue the training of both decoders of the run's autoencoder or of a model; the latent space stays.
 
-    A field whose sizes are not the preset's is trained anew, in the preset's sizes. Examples:
+    A field whose sizes are not the preset's starts from nothing, in the preset's sizes. Examples:
 
         anatomica train decoders -a cardiac -d caches/cardiac -o runs/cardiac --minutes 20
 

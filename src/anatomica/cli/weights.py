@@ -1,4 +1,4 @@
-"""`anatomica train export|check|all`: a run becomes a model, a model gets its numbers; all from nothing."""
+"""`anatomica train export|check|all`: write a run as a model, measure a model, make all weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def export(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="Take the denoiser of this model, which the run's decoders were of."),
+        typer.Option(
+            "--from", help="Take the denoiser of this model, from which the run's decoders started."
+        ),
     ] = None,
     fine: Annotated[
         Path | None,
@@ -90,10 +92,10 @@ def check(
         Path | None, typer.Option("--curve", help="Also measure every sampler; a plot goes into this folder.")
     ] = None,
 ) -> None:
-    """Measure a model: reconstruction of held-out patients, and samples beside the population.
+    """Measure a model: reconstruction of held-out patients, and samples compared with the population.
 
     Of samples: volumes, Frechet distance, Dice to the nearest training patient. The card also gets which
-    tissues touch in the training patients, by which `anatomica generate` mends label maps.
+    tissues touch in the training patients, by which `anatomica generate` repairs label maps.
 
     Example: `anatomica train check models/cardiac --data caches/cardiac`
     """
@@ -140,12 +142,12 @@ def all_(
         Path | None, typer.Option("--weights", help="Where models go; default: the package's weights.")
     ] = None,
     anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Only these.")] = None,
-    count: Annotated[int, typer.Option("--count", help="Phantoms an anatomy.")] = 600,
-    autoencoder_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 20.0,
-    denoiser_minutes: Annotated[float, typer.Option(help="An anatomy.")] = 45.0,
+    count: Annotated[int, typer.Option("--count", help="Phantoms per anatomy.")] = 600,
+    autoencoder_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 20.0,
+    denoiser_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 45.0,
     workers: Annotated[int, typer.Option("--workers", "-j", min=1, help="Processes that draw phantoms.")] = 2,
 ) -> None:
-    """Every shipped weight from nothing: draw phantoms, train, export. About 70 minutes an anatomy, 2 cores.
+    """Every shipped weight from nothing: draw phantoms, train, export. About 70 minutes per anatomy, 2 cores.
 
     What is finished is skipped, what was interrupted goes on: run it again after a stop.
     """

@@ -94,7 +94,7 @@ class Cache:
 
 
 def split_of(patient: str) -> Split:
-    """80/20 by a hash of the patient's id, so a patient stays where he is when the data set grows."""
+    """80/20 by a hash of the patient's id, so that a patient keeps its split when the data set grows."""
     share = int.from_bytes(hashlib.sha256(patient.encode()).digest()[:8], "big") / 2**64
     return "train" if share < TRAIN_SHARE else "validation"
 

@@ -49,7 +49,7 @@ class LabelMapDataset(Dataset):
         return torch.from_numpy(self.table.index[label_map.array])
 
     def load_all(self) -> UInt8[Tensor, "cases n n n"]:
-        """All cases in one tensor: at 64^3 a quarter of a megabyte a case, so training runs from memory."""
+        """All cases in one tensor: at 64^3 a quarter of a megabyte per case, so training runs from memory."""
         out = torch.empty((len(self), self.n, self.n, self.n), dtype=torch.uint8)
         for i in range(len(self)):
             out[i] = self[i]

@@ -1,6 +1,6 @@
 """Quality rules: what the paper's authors sorted out by hand, as explicit checks that can be switched off.
 
-What a usable case looks like, the anatomy's record says (`Anatomy.expected`).
+The anatomy's record says what a usable case looks like (`Anatomy.expected`).
 """
 
 from __future__ import annotations

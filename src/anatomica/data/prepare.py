@@ -112,8 +112,8 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
                 yield future.result()
         except BrokenProcessPool:
             raise AnatomicaError(
-                f"a worker process died, most likely for want of memory; run again with fewer than {workers} "
-                "workers: finished cases are kept"
+                f"a worker process died, most likely because memory ran out; run again with fewer than "
+                f"{workers} workers: finished cases are kept"
             ) from None
 
 

@@ -18,7 +18,8 @@ TRIES = 12
 GUIDED_TRIES = 4
 """Samples under constraints are drawn up to this often until they are valid."""
 VARIED = 7
-"""The first of these tries vary the odd sample, so that a rare layout is not exchanged for a frequent one."""
+"""The first of these tries vary the implausible sample, so that a rare layout does not give way to a frequent
+one."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
@@ -26,7 +27,8 @@ ANOTHER_SEED = 1_000_003
 def better(old: Sample | None, new: Sample) -> Sample:
     """The better of two candidates, with the time and the number of draws of both.
 
-    Fewer unmet checks first, then fewer oddities, of the odd the least mended, then smaller errors.
+    Fewer unmet checks first, then fewer oddities, then (if there are any) fewer repaired voxels, then smaller
+    errors.
     """
     if old is None:
         return new
@@ -57,7 +59,7 @@ def start(
     turn: int,
     layouts: bool,
 ) -> Float[Tensor, "b c h w d"] | None:
-    """What a try of unconditional samples begins with: layouts, the odd samples, or noise (None)."""
+    """What a try of unconditional samples begins with: layouts, the implausible samples, or noise (None)."""
     if model.layouts is None or not layouts:
         return torch.stack([best[s].latent for s in seeds]) if 0 < turn <= VARIED else None
     return model.layout(seeds if turn <= VARIED else drawn)

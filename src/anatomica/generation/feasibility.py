@@ -1,7 +1,8 @@
 """Is a target like anything the prior has seen? Its distance from the training patients' own moments.
 
-Said before sampling, and the target is tried all the same. A model's folder knows whole tissues alone, so a
-constraint on part of one (a slice, a ray, a given box) is not compared, and its comparison says so.
+It is reported before sampling, and the target is tried in any case. A model's folder knows only whole
+tissues, so a constraint on part of one (a slice, a ray, a given box) is not compared, and its comparison says
+so.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ WITHIN = 95
 
 @dataclass(frozen=True)
 class Comparison:
-    """One constraint's geometric targets beside the population.
+    """One constraint's geometric targets compared with the population.
 
     `distance` is Mahalanobis's, over all requested quantities together; 95 % of the training patients lie
     within `limit`. `seen` is the patients' 5th to 95th percentile, `nearest` the target moved straight
@@ -56,7 +57,7 @@ class Comparison:
 
 
 def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...]:
-    """Every constraint with a geometric target beside the model's training population."""
+    """Every constraint with a geometric target, compared with the model's training population."""
     frame = model.frame
     geometric = [r for r in resolved if _asked(r)]
     return tuple(_compare(r, model.population, frame) for r in geometric)

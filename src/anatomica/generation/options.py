@@ -18,7 +18,7 @@ Positive = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Everything that decides how samples are drawn, beside the model, the seeds and what is asked."""
+    """Everything that decides how samples are drawn, except the model, the seeds and what is asked."""
 
     guidance: Guidance = field(default_factory=Guidance)
     """How constraints act on sampling."""

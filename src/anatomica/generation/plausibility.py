@@ -1,4 +1,4 @@
-"""Is a finished label map like the patients of the prior? A met target alone does not make an anatomy."""
+"""Is a finished label map like the training patients? One that meets its targets may still be implausible."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from anatomica.prior.zoo import Model
 APART = 3e-5
 """Less than this share of the cube may lie apart from the rest: 8 voxels of 64^3."""
 MIXED = 0.1
-"""Mending may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
+"""Repair may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
-"""Tissues that touch in no patient may share a smaller area, as a share of one of the cube's sides: 8 faces
-of 64^3. Those in a row, which touch at joints of one size, may share so much more than in all patients.
-"""
+"""Tissues that touch in no patient may still share less than this area, as a share of one of the cube's
+sides: 8 faces of 64^3. Tissues in a row, which touch at joints of one size, may share this much more than in
+any patient."""
 ROOM = 0.006
-"""How two organs lie beside one another varies: so much more than in all patients may others share."""
+"""Other tissues that touch in patients may share this much more area than in any of them. Chosen by
+`anatomica demo`: its right ventricles touched the aorta over 400 to 512 mm2 (in training at most 192 mm2) and
+were called implausible."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Unusual:
 def unusual_tissues(model: Model, label_map: LabelMap) -> tuple[Unusual, ...]:
     """The tissues of a label map that are unlike those of every training patient, by their volumes.
 
-    Nothing is unusual beside a model without a population.
+    Returns () if the model has no population statistics.
     """
     if model.population is None:
         return ()
@@ -97,7 +99,7 @@ class Detached:
 
 @dataclass(frozen=True)
 class Patchwork:
-    """A label map so mixed up that mending changed this share of its tissue."""
+    """A label map so mixed up that repair changed this share of its tissue."""
 
     share: float
 
@@ -114,7 +116,7 @@ Oddity = Unusual | StrangeContact | Detached | Patchwork
 def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
     """Pairs of classes that touch where no training patient's do, or far more widely.
 
-    None beside a model without neighbours.
+    Returns () if the model's card does not say which tissues touch.
     """
     if model.neighbours is None:
         return ()
@@ -138,7 +140,11 @@ def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:
 
 
 def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity, ...]:
-    """All that makes a label map, in which so many voxels were mended, unlike the training patients'."""
+    """What makes a label map unlike the training patients; repair changed `mended` of its voxels.
+
+    The constants of this file and `BEYOND` call few real cases odd: `anatomica train check` counts 1 of 143
+    held-out hearts, 5 of 138 spines and none of 115 aortas and 109 coronaries (the shipped cards).
+    """
     found = (f(model, label_map) for f in (unusual_tissues, strange_contacts, detached))
     share = mended / max(1, int((label_map.array > 0).sum()))
     patchwork = [Patchwork(share)] if share > MIXED else []

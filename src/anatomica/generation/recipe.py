@@ -29,7 +29,7 @@ from anatomica.version import __version__
 
 
 class Arguments(BaseModel):
-    """What a run was told beside its spec and its model, as on the command line."""
+    """What a run was told besides its spec and its model, as on the command line."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -25,7 +25,7 @@ from anatomica.prior.zoo import Model
 CLOSE = 0.4
 """A sample whose largest residual is this share of its tolerance is good enough to stop."""
 SLACK = (0.1, 0.55)
-"""Residuals below this share of their tolerance are left alone, in the first and second half of the steps: a
+"""Residuals below this share of their tolerance are not changed, in the first and second half of the steps: a
 label map's move in steps, and what is not asked of one leaves room for the others. Three components of a
 centroid at 0.55 are still within its tolerance."""
 FINE_STEPS = 8

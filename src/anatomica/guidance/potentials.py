@@ -38,7 +38,7 @@ def geometric_potential(
 
 
 def topological_potential(S: Float[Tensor, "b k a e g"], prior: BettiPrior) -> Float[Tensor, "b k"]:
-    """L_topo = - sum of preserved persistence^2 + sum of suppressed persistence^2, a value a substructure.
+    """L_topo = - sum of preserved persistence^2 + sum of suppressed persistence^2, per substructure.
 
     In every dimension with a prior B, the B most persistent features are preserved and all others suppressed.
     """
@@ -69,7 +69,7 @@ def most(pairs: PersistencePairs, strength: Float[Tensor, " n"], prior: BettiPri
 def composite_potential(parsed: Sequence[Tensor], resolved: Sequence[Resolved]) -> Float[Tensor, "b"]:
     """L = 1/K sum_k (lambda_geo L_geo + lambda_topo L_topo) over the K valid substructures.
 
-    `parsed` holds one (b, k, a, e, g) tensor a constraint. Invalid domains are masked.
+    `parsed` holds one (b, k, a, e, g) tensor per constraint. Invalid domains are masked.
     """
     batch = len(parsed[0])
     total, count = parsed[0].new_zeros(batch), 0

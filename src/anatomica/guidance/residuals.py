@@ -46,10 +46,10 @@ SURE = 1e-4
 class Probe:
     """One constraint seen at one clean prediction, for b samples, r residuals and p points that matter.
 
-    The residuals come in equal blocks of e, one a domain or a feature, and each point acts on its owner's
-    block alone: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an invalid
-    domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the logits
-    (None: the constraint's own).
+    The residuals come in equal blocks of e, one per domain or feature, and each point acts only on its
+    owner's block: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an
+    invalid domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the
+    logits (None: the constraint's own).
     """
 
     rho: Float[Tensor, "b r"]
@@ -173,7 +173,7 @@ def certified_probe(
 def _with_slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
     """(rho (b, k * e), d rho / d at (b, e, ...)) of a function to (b, k, e).
 
-    Each of `at` acts on one of the k domains alone, so one backward pass for each of the e kinds of residual
+    Each of `at` acts on only one of the k domains, so one backward pass for each of the e kinds of residual
     serves all domains.
     """
     leaf = at.detach().requires_grad_()
@@ -235,10 +235,10 @@ def certified_topological_probe(
 ) -> Probe:
     """Residuals of the label map S > 1/2: births and deaths on the wrong side of 1/2, and those close to it.
 
-    A feature is in the label map if it is born above 1/2 and dies below. The B that are so by the largest
-    margin shall be by a tolerance at least; all others shall miss it by as much, in their birth or their
-    death. So a residual beyond 1 is a feature too many or too few, and each acts on one voxel. Levels are
-    logits, which have a slope however sure the field is. A sample that has the Betti numbers has no
+    A feature is in the label map if it is born above 1/2 and dies below. The B features with the largest
+    margin must exceed 1/2 by at least one tolerance; all others must miss it by as much, in their birth or
+    their death. So a residual beyond 1 is a feature too many or too few, and each acts on one voxel. Levels
+    are logits, which have a slope however sure the field is. A sample that has the Betti numbers has no
     residuals.
     """
     pairs = _pairs(S, prior)
@@ -274,7 +274,7 @@ def certified_topological_probe(
 def _which_end(
     pairs: PersistencePairs, birth: Tensor, death: Tensor, others: Int64[Tensor, " n"]
 ) -> Bool[Tensor, " n"]:
-    """Whether an unwanted feature shall be born lower rather than die higher: whichever is nearer.
+    """Whether an unwanted feature should be born lower rather than die higher: whichever is nearer.
 
     Joining a component may close a loop at the same voxel, which would then have to rise and to sink. The one
     of the two features for which the other end costs less takes that.

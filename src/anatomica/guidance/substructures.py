@@ -16,7 +16,7 @@ from anatomica.prior.zoo import Model
 
 Variant = Literal["L", "V"]
 Parser = Callable[[Tensor], list[Tensor]]
-"""Standardised clean latents (b, c, h, w, d) -> one (b, k, a, e, g) tensor a constraint."""
+"""Standardised clean latents (b, c, h, w, d) -> one (b, k, a, e, g) tensor per constraint."""
 
 
 def parser(
@@ -24,7 +24,7 @@ def parser(
 ) -> Parser:
     """How a model's latents are parsed into the substructures of resolved constraints.
 
-    `L` decodes the domains' points alone with the neural field; `V` decodes the whole voxel map with the
+    `L` decodes only the domains' points with the neural field; `V` decodes the whole voxel map with the
     convolutional decoder and slices it. The softmax value applies to constraints with a Betti prior.
     """
     like = model.scaler.mean

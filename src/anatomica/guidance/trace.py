@@ -24,7 +24,7 @@ from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import QUANTITIES, BettiPrior
 
 POINTS = 4096
-"""Most points a constraint's moments are measured on."""
+"""The most points that a constraint's moments are measured on."""
 TOPOLOGY_LOOKS = 8
 """Features are counted on the constraint's whole grid, so only so often in a run."""
 SKIP = 0.02
@@ -91,7 +91,7 @@ class Trace:
         self.looks: list[tuple[int, list[Seen]]] = []
 
     def look(self, step: int, count: int, z: Float[Tensor, "b c h w d"]) -> list[list[Error]]:
-        """Errors of every sample after `step` of `count` steps; features are counted now and then alone."""
+        """Errors of every sample after `step` of `count` steps; features are counted only now and then."""
         every = math.ceil(count / TOPOLOGY_LOOKS)
         seen = see(self.model, self.resolved, z, topology=step % every == 0)
         self.looks.append((step, seen))

@@ -81,7 +81,7 @@ def not_placed(resolved: Sequence[Resolved]) -> list[dict]:
 
 
 def sentences_not_placed(resolved: Sequence[Resolved]) -> list[str]:
-    """What has no place and why, as a sentence a constraint, or a domain of one that has others."""
+    """What has no place and why: one sentence per constraint, or per domain if others of it have a place."""
     lines = []
     for r in resolved:
         name, reasons, valid = r.constraint.name, r.domains.reasons, r.domains.valid.tolist()
@@ -154,7 +154,7 @@ def all_met(checks: Sequence[Check]) -> bool:
 
 
 def worth_another(checks: Sequence[Check]) -> bool:
-    """Whether another candidate could do better: something failed, and not for want of a place."""
+    """Whether another candidate could do better: something failed, and not because it has no place."""
     return any(not c.met and c.quantity != DOMAINS for c in checks)
 
 

@@ -57,7 +57,7 @@ def v_parse(
 ) -> Float[Tensor, "b k a e g"]:
     """Algorithm "V-parsing": subset the voxel map's tissues, then slice every control domain in one call.
 
-    Domains may be shared by the batch (k, ...) or one set a sample (b, k, ...).
+    Domains are shared by the batch (k, ...) or there is one set per sample (b, k, ...).
     """
     S = subset(V.movedim(1, -1), selection, union)
     return slice_domains(S, domains)

@@ -74,7 +74,7 @@ def find_pieces(labels: UInt8[np.ndarray, "x y z"]) -> tuple[Int[np.ndarray, "x 
 
 
 def detached_voxels(labels: UInt8[np.ndarray, "x y z"]) -> int:
-    """How many voxels of tissue lie apart from the largest piece of all tissues together, corners joining."""
+    """How many voxels of tissue lie outside the largest piece of all tissues together (26-connected)."""
     found, _ = ndimage.label(labels > 0, np.ones((3, 3, 3)))  # type: ignore[misc]
     sizes = np.bincount(found.ravel())[1:]
     return int(sizes.sum() - sizes.max(initial=0))
@@ -89,7 +89,7 @@ def contact_area(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Float[np.n
 
 
 def _shared_faces(number: Int[np.ndarray, "x y z"], most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs (a, b) of different numbers in 1 .. most - 1 on two sides of voxel faces, and of how many."""
+    """Pairs (a, b) of different numbers in 1 .. most - 1 that share voxel faces, and how many faces."""
     pairs = []
     for axis in range(3):
         moved = np.moveaxis(number, axis, 0)

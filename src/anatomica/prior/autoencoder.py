@@ -26,7 +26,7 @@ class Posterior(NamedTuple):
         return self.mean + (0.5 * self.logvar).exp() * noise
 
     def kl(self) -> Float[Tensor, " b"]:
-        """KL(q || N(0, I)) in nats, summed over the latent, a sample."""
+        """KL(q || N(0, I)) in nats, summed over the latent, per sample."""
         return 0.5 * (self.mean**2 + self.logvar.exp() - 1 - self.logvar).flatten(1).sum(1)
 
 
@@ -77,7 +77,7 @@ def _stem(classes: int, channels: int, patch: int) -> Conv3d:
 
 
 def _stem_lookup(stem: Conv3d, labels: Integer[Tensor, "b n n n"]) -> Float[Tensor, "b k m m m"]:
-    """stem(one_hot(labels)) without ever building the one-hot volume: a sum of table rows a patch.
+    """stem(one_hot(labels)) without ever building the one-hot volume: a sum of table rows per patch.
 
     A row belongs to one class at one place of the patch; with 25 tissues this saves 25 of 25 input channels
     of the most expensive layer.

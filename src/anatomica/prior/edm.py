@@ -39,7 +39,7 @@ class EDM(nn.Module):
 def training_sigmas(config: EDMConfig, uniform: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
     """ln sigma ~ N(p_mean, p_std^2), one level for each number in (0, 1).
 
-    Uniform numbers in, so that a batch may be stratified: the same marginal law, less variance a step.
+    Uniform numbers in, so that a batch may be stratified: the same marginal law with less variance per step.
     """
     return (config.p_mean + config.p_std * torch.special.ndtri(uniform)).exp()
 

@@ -35,11 +35,11 @@ class Field(nn.Module):
     """Bottleneck convolution with SiLU, trilinear slice at the points, Fourier features, MLP, logits.
 
     The MLP's first layer acts on [slice(features), fourier(r)]. Slicing is linear, so the features' half of
-    that layer is applied on the latent grid, before slicing: the same function, one matrix product a point
-    less, and the bottleneck may be wide at no cost a point. With `split` s that half is another matrix in
-    each of a cell's s^3 parts, and slicing is between the parts' centres: detail finer than a cell, again at
-    no cost a point. `prepare` does all that needs no points, once a latent; `at` does the rest, once a point
-    set.
+    that layer is applied on the latent grid, before slicing: the same function with one matrix product
+    less per point, and the bottleneck may be wide at no cost per point. With `split` s that half is another
+    matrix in each of a cell's s^3 parts, and slicing is between the parts' centres: detail finer than a cell,
+    again at no cost per point. `prepare` does all that needs no points, once per latent; `at` does the rest,
+    once per set of points.
     """
 
     def __init__(self, latent_channels: int, classes: int, config: FieldConfig) -> None:
@@ -160,7 +160,7 @@ class _OnDemand(torch.autograd.Function):
 def decode_on_demand(
     field: Field, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
 ) -> Float[Tensor, "b p C"]:
-    """`field.at` whose backward pass decodes again the points that a gradient reaches, and those alone.
+    """`field.at` whose backward pass decodes again only the points that a gradient reaches.
 
     A persistence diagram depends on a few critical points of a grid: the rest is decoded without a graph.
     The field's own weights get no gradient.
@@ -175,7 +175,7 @@ CHUNK_POINTS = 4_096
 def decode_labels(
     field: Field, z: Float[Tensor, "b c h w d"], n: int, budget_mb: float = 256.0
 ) -> UInt8[Tensor, "b n n n"]:
-    """Label index (argmax) on the n^3 grid; a byte a voxel, so that 256^3 with 25 tissues needs 16 MB."""
+    """Label index (argmax) on the n^3 grid; one byte per voxel, so that 256^3 with 25 tissues needs 16 MB."""
     out = torch.empty(z.shape[0], n, n, n, dtype=torch.uint8, device=z.device)
     with torch.inference_mode():
         for sample, planes, logits in _chunks(field, z, n, budget_mb):

@@ -51,8 +51,9 @@ class ChannelNorm(nn.LayerNorm):
     """LayerNorm over the channels of each voxel, the norm of the convolutional decoder.
 
     GroupNorm's statistics run over the whole volume, mostly background: in the decoder a small tissue's
-    features then depend on how much of all else there is. Voxel by voxel it trained faster (in the encoder it
-    was the other way round), and the decoder stays local: what it writes depends on the latent nearby alone.
+    features then depend on how much there is of everything else. Voxel by voxel it trained faster (in the
+    encoder it was the other way round), and the decoder stays local: what it writes depends only on the
+    latent nearby.
     """
 
     def forward(self, input: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b c h w d"]:

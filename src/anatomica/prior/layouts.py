@@ -3,9 +3,9 @@
 At noise sigma the training set's density is (1/m) sum_i N(z; z_i, sigma^2 I), exactly. Of a z_i only the
 principal components that are wider than sigma can be told from the noise: a few dozen numbers that say which
 vertebrae are in view, and nothing finer. A diffusion that is truncated there (Zheng et al. 2023, "Truncated
-diffusion probabilistic models") has every layout as often as the patients have it, which a denoiser trained
-for an hour does not learn of the rare ones, and saves the calls above. It is for populations that fall into
-kinds; where one kind is all, the denoiser knows it as well.
+diffusion probabilistic models") has every layout as often as the patients have it, and saves the calls above.
+A denoiser trained for an hour does not learn that of the rare layouts. It is for populations that fall into
+kinds; where there is only one kind, the denoiser knows it as well.
 """
 
 from __future__ import annotations

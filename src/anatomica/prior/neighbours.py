@@ -40,7 +40,7 @@ class Neighbours:
 
     @property
     def in_a_row(self) -> bool:
-        """Whether tissues touch the one before and the one after them in the table alone, as vertebrae do."""
+        """Whether tissues touch only the one before and the one after them in the table, as vertebrae do."""
         a, b = np.nonzero(self.contact[1:, 1:])
         return len(a) > 0 and bool((abs(a - b) == 1).all())
 
@@ -62,7 +62,7 @@ class Neighbours:
     def from_dict(cls, given: dict[str, Any], table: LabelTable) -> Neighbours:
         at = {name: c for c, name in enumerate(table.names)}
         contact, whole, least = np.zeros((len(at), len(at))), np.zeros(len(at), bool), np.zeros(len(at))
-        if "touching" in given:  # cards of before, which said neither how widely nor what touches background
+        if "touching" in given:  # older cards say neither how widely nor what touches the background
             given = given | {"contact": {k: dict.fromkeys(v, np.inf) for k, v in given["touching"].items()}}
             contact[0, 1:] = contact[1:, 0] = np.inf
         for name, others in given["contact"].items():

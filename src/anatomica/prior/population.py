@@ -1,4 +1,4 @@
-"""What the training population looks like: every patient's moments a tissue, kept in a model's folder."""
+"""The training population: the moments of every tissue of every patient, kept in a model's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 
 
 def label_moments(labels: UInt8[Tensor, "n n n"], classes: int) -> Float[np.ndarray, "C 10"]:
-    """Mass (fraction of the cube), centroid x y z and covariance xx yy zz xy xz yz ([0,1] units) a class.
+    """Mass (fraction of the cube), centroid x y z and covariance xx yy zz xy xz yz ([0,1] units) per class.
 
     An absent class has mass 0 and NaN otherwise.
     """

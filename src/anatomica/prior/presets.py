@@ -28,7 +28,7 @@ class FieldConfig:
 
 @dataclass(frozen=True)
 class AutoencoderConfig:
-    """Encoder and convolutional decoder: channels and residual blocks a level, fine to coarse.
+    """Encoder and convolutional decoder: channels and residual blocks per level, fine to coarse.
 
     `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
     finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
@@ -134,6 +134,9 @@ PRESETS: dict[str, Preset] = {
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
         EDMConfig(p_mean=0.4, p_std=1.4),
+        # `anatomica train check models/cardiac --data caches/cardiac --curve DIR`: FMD 27 to 35 with eta 1,
+        # 54 to 65 with 0, flat from 12 steps on (results/sampling-cardiac.json). 25 steps, because guidance
+        # corrects the prediction once per step.
         SamplingConfig(method="multistep", steps=25, rho=7.0, eta=1.0),
         TrainingConfig(
             lr=5e-3,
@@ -147,7 +150,7 @@ PRESETS: dict[str, Preset] = {
             augment=0.5,
             crop=32,
             crop_until=0.8,
-            optimizer="muon",
+            optimizer="muon",  # steps 90 to 119 of 300, cardiac: soft Dice of the field 0.71, AdamW 0.50
         ),
         TrainingConfig(
             lr=1e-3,

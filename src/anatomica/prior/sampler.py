@@ -40,7 +40,7 @@ class SamplingConfig:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a callback sees once a step: the latent z at level sigma and the denoiser's prediction from it."""
+    """What a callback sees once per step: the latent z at level sigma and the prediction from it."""
 
     index: int
     count: int
@@ -66,7 +66,7 @@ def karras_schedule(
 
 
 def seeded_generators(seeds: Sequence[int]) -> list[torch.Generator]:
-    """One generator a sample, on the CPU, so that a seed means the same anatomy on every device."""
+    """One generator per sample, on the CPU, so that a seed means the same anatomy on every device."""
     return [torch.Generator().manual_seed(seed) for seed in seeds]
 
 
@@ -111,7 +111,7 @@ def sample_stochastic(
     """Karras et al. 2022, Algorithm 2: raise the noise level a little, then a Heun step down."""
     levels = sigmas.tolist()
     if s_churn > 0 and generators is None:
-        raise AnatomicaError("the stochastic sampler with s_churn > 0 needs one generator a sample")
+        raise AnatomicaError("the stochastic sampler with s_churn > 0 needs one generator per sample")
     most = min(s_churn / (len(levels) - 1), math.sqrt(2) - 1)
     for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
         gamma = most if s_min <= sigma <= s_max else 0.0
@@ -139,17 +139,17 @@ def sample_multistep(
     callback: Callback | None = None,
     eta: float = 0.0,
 ) -> Float[Tensor, "b c h w d"]:
-    """Second order with one denoiser call a step.
+    """Second order with one denoiser call per step.
 
     With lambda = -ln sigma the flow from s to t, h = lambda_t - lambda_s, solves exactly to
     z_t = e^-k z_s + int_0^h (1 + eta) e^((1 + eta) u - k) D(lambda_s + u) du, k = (1 + eta) h, plus fresh
     noise of SD t sqrt(1 - e^(-2 eta h)): eta 0 is the deterministic probability flow, eta 1 the reverse SDE.
     D is taken at the middle of the step, extrapolated through this and the last step's prediction; the
-    integral is then (1 - e^-k) D_mid. Fresh noise gives the denoiser the chance to mend at one level what it
-    got wrong at the one before.
+    integral is then (1 - e^-k) D_mid. Fresh noise lets the denoiser correct at one level what it got wrong
+    at the one before.
     """
     if eta > 0 and generators is None:
-        raise AnatomicaError("the multistep sampler with eta > 0 needs one generator a sample")
+        raise AnatomicaError("the multistep sampler with eta > 0 needs one generator per sample")
     levels = sigmas.tolist()
     last: tuple[Tensor, float] | None = None
     for i, (sigma, sigma_next) in enumerate(itertools.pairwise(levels)):
@@ -193,7 +193,7 @@ def sample(
     callback: Callback | None = None,
     start: Float[Tensor, "b c h w d"] | None = None,
 ) -> Float[Tensor, "b c h w d"]:
-    """Clean standardised latents, one a seed, by the config's schedule and method.
+    """Clean standardised latents, one per seed, by the config's schedule and method.
 
     With `start`, variations of these: noised to the schedule's first level from `RESTART` down.
     """
@@ -218,7 +218,7 @@ def sampling_to_dict(config: SamplingConfig) -> dict[str, Any]:
 
 
 def sampling_from_dict(values: dict[str, Any]) -> SamplingConfig:
-    """The config written by `sampling_to_dict`; what is not a number where one belongs is an error."""
+    """The config written by `sampling_to_dict`; a value that should be a number and is not is an error."""
     unbounded = values.get("s_max") is None
     for name, value in values.items():
         number = isinstance(value, int if name == "steps" else int | float) and not isinstance(value, bool)

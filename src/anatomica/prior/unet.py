@@ -17,7 +17,7 @@ class UNet(nn.Module):
     """channels[l] at level l on a grid of n / 2^l; a level whose grid edge is in `attention_at` attends.
 
     The tables' attention resolutions 8, 4, 2 exceed what three levels have: a 32^3 latent goes to 32, 16, 8,
-    so the paper's model attends at 8 alone; a 16^3 latent goes to 16, 8, 4, so `small` attends at 8 and 4.
+    so the paper's model attends only at 8; a 16^3 latent goes to 16, 8, 4, so `small` attends at 8 and 4.
     """
 
     def __init__(self, latent_channels: int, n: int, config: UNetConfig) -> None:

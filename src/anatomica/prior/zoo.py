@@ -316,7 +316,7 @@ def _folder(name_or_path: str | Path) -> Path:
 def _read_card(folder: Path) -> dict[str, Any]:
     path = folder / "card.json"
     if not path.is_file():
-        raise AnatomicaError(f"{folder} is no model folder: card.json is missing")
+        raise AnatomicaError(f"{folder} is not a model folder: card.json is missing")
     try:
         card = json.loads(path.read_text())
         if not isinstance(card, dict):
@@ -330,7 +330,7 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
     if not path.is_file():
-        raise AnatomicaError(f"{path.parent} is no model folder: {path.name} is missing")
+        raise AnatomicaError(f"{path.parent} is not a model folder: {path.name} is missing")
     data = path.read_bytes()
     if _sha256(data) != checksum:
         raise AnatomicaError(

@@ -1,6 +1,6 @@
 """The report's charts as inline SVG: errors over the sampling steps, and persistence diagrams.
 
-Written by hand: a report of many samples has two a sample, and they should cost nothing.
+Written by hand: a report of many samples has two per sample, and they should cost nothing.
 """
 
 from __future__ import annotations

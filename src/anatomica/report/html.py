@@ -36,7 +36,7 @@ def report_html(
     comparisons: Sequence[Comparison] = (),
     pictures: Sequence[bytes] = (),
 ) -> str:
-    """One file with everything in it; `pictures` holds a PNG a sample, of the first ones at least."""
+    """One file with everything in it; `pictures` holds one PNG per sample, at least of the first ones."""
     spec = recipe["spec"]
     title = html.escape(f"{spec['name'] if spec else 'unconditional'} · {recipe['model']['anatomy']}")
     count, met = len(samples), sum(s.met for s in samples)
@@ -75,7 +75,7 @@ def report_html(
 
 
 def _population_html(comparisons: Sequence[Comparison]) -> str:
-    """What the targets are beside the training population; what could not be compared is named."""
+    """The targets compared with the training population; what could not be compared is named."""
     notes = "".join(
         f"<p>{html.escape(f'{c.constraint}: not compared with the training population; {c.note}')}.</p>"
         for c in comparisons

@@ -22,7 +22,7 @@ ASKED = {name: q for q in QUANTITIES for name in q.asked}
 
 
 def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
-    """A row a check: requested, achieved, error and tolerance, met. A shape is shown by its eigenvalues."""
+    """One row per check: requested, achieved, error, tolerance, met. A shape is shown by its eigenvalues."""
     table = Table(title="requested and achieved")
     for name in ("sample", "constraint", "quantity", "requested", "achieved", "error / allowed", "met"):
         side = "left" if name in ("constraint", "quantity") else "right"
@@ -96,7 +96,7 @@ def population_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def volume_table(model: Model, made: Sequence[Sample]) -> Table:
-    """Volumes in mL, a row a tissue, beside the population's 5th, 50th and 95th percentile."""
+    """Volumes in mL, one row per tissue, with the population's 5th, 50th and 95th percentile."""
     population = model.card.get("population", {})
     table = Table(title=f"{model.anatomy}: volumes in mL")
     table.add_column("tissue")

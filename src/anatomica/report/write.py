@@ -27,7 +27,7 @@ def report_dict(
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
 ) -> dict[str, Any]:
-    """report.json: the recipe, the targets beside the population, every sample with checks and curves."""
+    """report.json: the recipe, targets against the population, every sample with checks and curves."""
     return {
         "schema": "anatomica.report/1",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -65,7 +65,7 @@ def write_report(
     recipe: dict[str, Any],
     comparisons: Sequence[Comparison] = (),
 ) -> None:
-    """report.json, report.html, contact-sheet.png and a picture a sample, each whole or not at all."""
+    """report.json, report.html, contact-sheet.png and one picture per sample, each whole or not at all."""
     out.mkdir(parents=True, exist_ok=True)
     data = json.dumps(report_dict(samples, resolved, recipe, comparisons), indent=1) + "\n"
     write_atomic(out / "report.json", data.encode())

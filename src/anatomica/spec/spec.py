@@ -114,7 +114,7 @@ DomainSpec = Annotated[
 
 
 class Weights(Strict):
-    """The paper's loss weights, read by `solver: gradient` alone."""
+    """The paper's loss weights; only `solver: gradient` reads them."""
 
     geometric: float = 1.0
     mass: float = 1e7
@@ -124,7 +124,7 @@ class Weights(Strict):
 
 
 class Constraint(Strict):
-    """One structure, one family of domains, and what its measurements shall be."""
+    """One structure, one family of domains, and what its measurements should be."""
 
     name: str
     structure: Structure
@@ -137,7 +137,7 @@ class Constraint(Strict):
     tolerance: Tolerance = Tolerance()
     weights: Weights = Weights()
     mass_threshold: Annotated[float, Field(ge=0)] = Field(
-        default=1e-6, description="below this mass, centroid and covariance are left alone"
+        default=1e-6, description="below this mass, centroid and covariance are not guided"
     )
     temperature: Annotated[float, Field(gt=0)] = Field(default=1.0, description="softmax value for topology")
     calibre_mm: Annotated[float, Field(ge=0)] | None = Field(

@@ -127,7 +127,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_table(lab: Lab, tmp_path: Path)
     # Nothing is left to draw: a third run only writes.
     said.clear()
     run("topological", said.append, **given)
-    assert not [line for line in said if "a sample" in line]
+    assert not [line for line in said if "per sample" in line]
     wrong: dict[str, Any] = {**given, "only": ["hearts"]}
     with pytest.raises(AnatomicaError, match="neither a task nor a method"):
         run("topological", said.append, **wrong)

@@ -16,7 +16,7 @@ from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 
 GRID_STEP = 16
-"""A phantom's resolution is a multiple of this: its points are evaluated in 16 blocks an edge."""
+"""A phantom's resolution is a multiple of this: its points are evaluated in 16 blocks per edge."""
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def _vessels(heart: Heart) -> dict[str, dict[str, vs.Vessel]]:
 
 
 def fields(heart: Heart, cloud: Cloud, vessels: dict, chambers: bool = False) -> Fields:
-    """Distance fields in the order in which they claim voxels; the chambers alone if asked."""
+    """Distance fields in the order in which they claim voxels; only the chambers if asked."""
     aorta = sh.union(cloud, vessels["Ao"]["aorta"].shapes())
     lv, epicardium, myocardium = ht.left_ventricle(heart, cloud)
     rv = ht.right_ventricle(heart, cloud, epicardium, aorta)

@@ -1,1 +1,1 @@
-"""One file a data set: a function that lists its cases, each with how to load it into our labels."""
+"""One file per data set: a function that lists its cases, each with how to load it into our labels."""

@@ -1,12 +1,12 @@
-"""DISRUPT-CAD: optical coherence tomography pullbacks of coronary arteries, one multi-label file a pullback.
+"""DISRUPT-CAD: optical coherence tomography of coronary arteries, one multi-label file per pullback.
 
 The data set is not public, so its layout here is the plainest one: NIfTI files anywhere below the root with
 the frames along the third axis and labels 1 lumen, 2 calcium, 3 vessel wall (another numbering by a YAML
 mapping). The patient is the first folder below the root, or the file's name where there is none.
-As in the paper, windows of consecutive frames are drawn at random; the draw depends on the patient and file
-alone. The paper takes 128 frames and stretches x and y to n, whatever that is in mm. We take the frames that
-fill the anatomy's cube of 12.8 mm (128 at 0.1 mm a frame) and crop x and y to it around the vessel, because
-every volume, diameter and length in mm that the model is asked for rests on that cube.
+As in the paper, windows of consecutive frames are drawn at random; the draw depends only on the patient and
+the file. The paper takes 128 frames and stretches x and y to n, whatever that is in mm. We take the frames
+that fill the anatomy's cube of 12.8 mm (128 at 0.1 mm per frame) and crop x and y to it around the vessel,
+because every volume, diameter and length in mm that the model is asked for is measured in that cube.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from anatomica.data.prepare import Item, Loaded, case_id
 from anatomica.errors import AnatomicaError
 
 CROPS = 3
-"""Windows a pullback: the paper draws about 360 from 120 patients."""
+"""Windows per pullback: the paper draws about 360 from 120 patients."""
 COARSEST_MM = 0.5
-"""Wider pixels or frames are no optical coherence tomography (0.01 to 0.4 mm) but a header without mm."""
+"""Wider pixels or frames are not optical coherence tomography (0.01 to 0.4 mm): the header is not in mm."""
 
 
 def items(root: Path, anatomy: Anatomy, mapping: nifti.Mapping = None, crops: int = CROPS) -> list[Item]:
-    """`crops` items a pullback."""
+    """`crops` items per pullback."""
     if mapping is None and not VOCABULARIES["disrupt-cad"].tissues(anatomy):
         raise AnatomicaError(
             f"DISRUPT-CAD gives lumen, calcium and vessel wall, not tissues of {anatomy.name} anatomy"
@@ -59,8 +59,8 @@ def _load(path: Path, scan: str, anatomy: Anatomy, mapping: nifti.Mapping, crop:
     if pullback.spacing_mm.max() > COARSEST_MM:
         spacing = " x ".join(f"{s:.4g}" for s in pullback.spacing_mm)
         raise AnatomicaError(
-            f"{path}: voxels of {spacing} mm are no optical coherence tomography (at most {COARSEST_MM} mm); "
-            "give the file its true spacing in mm"
+            f"{path}: voxels of {spacing} mm are not optical coherence tomography (at most {COARSEST_MM} "
+            "mm); give the file its true spacing in mm"
         )
     length = window_length(pullback.spacing_mm[2], anatomy.edge_mm)
     starts = window_starts(scan, pullback.shape[2], length, crops)

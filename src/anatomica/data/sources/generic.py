@@ -15,8 +15,10 @@ from anatomica.errors import AnatomicaError
 def items(
     root: Path, anatomy: Anatomy, mapping: nifti.Mapping = None, patient: str | None = None
 ) -> list[Item]:
-    """One item a NIfTI file below the root. `patient` is a pattern whose first group (or whole match) in the
-    file's path below the root is the patient; without it every file is a patient of its own.
+    """One item per NIfTI file below the root.
+
+    `patient` is a pattern whose first group (or whole match) in the file's path below the root is the
+    patient; without it every file is a patient of its own.
     """
     try:
         pattern = None if patient is None else re.compile(patient)

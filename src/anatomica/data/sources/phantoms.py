@@ -29,7 +29,7 @@ def build_phantom_cache(
 
 
 def items(anatomy: str, seeds: range, n: int) -> list[Item]:
-    """One item a seed. A phantom's source files are the code that draws it: newer code, newer phantoms."""
+    """One item per seed. A phantom's source files are the code that draws it: new code makes new phantoms."""
     from anatomica.data import phantoms
 
     code = tuple(sorted(Path(phantoms.__file__).parent.glob("*.py")))

@@ -1,6 +1,6 @@
-"""CTSpine1K and VerSe: one multi-label file a scan, ids 1-24 for C1-L5.
+"""CTSpine1K and VerSe: one multi-label file per scan, ids 1-24 for C1-L5.
 
-CTSpine1K: `raw_data/labels/<subset>/<scan>_seg.nii.gz`, one scan a patient.
+CTSpine1K: `raw_data/labels/<subset>/<scan>_seg.nii.gz`, one scan per patient.
 VerSe: `derivatives/sub-<patient>/sub-<patient>[_dir-..|_split-..]_seg-vert_msk.nii.gz`; also the first
 release's flat `verse004_seg.nii.gz`. A patient may have several scans, which stay in one split.
 """
@@ -19,14 +19,14 @@ from anatomica.errors import AnatomicaError
 
 
 def ctspine1k_items(root: Path, anatomy: Anatomy) -> list[Item]:
-    """One item a `*_seg.nii.gz` anywhere below the root."""
+    """One item per `*_seg.nii.gz` file anywhere below the root."""
     _check(anatomy, "CTSpine1K", "ctspine1k")
     files = _files(root, "CTSpine1K", ("_seg",), "labels/<subset>/<scan>_seg.nii.gz")
     return [_item(path, root, nifti.stem(path).removesuffix("_seg"), anatomy, "ctspine1k") for path in files]
 
 
 def verse_items(root: Path, anatomy: Anatomy) -> list[Item]:
-    """One item a vertebra mask anywhere below the root; the patient is the name's `sub-` part."""
+    """One item per vertebra mask anywhere below the root; the patient is the name's `sub-` part."""
     _check(anatomy, "VerSe", "verse")
     files = _files(root, "VerSe", ("_seg-vert_msk", "_seg"), "sub-.../sub-..._seg-vert_msk.nii.gz")
     return [_item(path, root, _verse_patient(path), anatomy, "verse") for path in files]

@@ -1,4 +1,4 @@
-"""TotalSegmentator's data set, version 2: `sNNNN/segmentations/<structure>.nii.gz`, one mask a structure.
+"""TotalSegmentator's data set, version 2: `sNNNN/segmentations/<structure>.nii.gz`, one mask per structure.
 
 Heart chambers come from the high-resolution heart model, as in the paper, where its output is there
 (`sNNNN/heartchambers_highres/` with masks, or `sNNNN/heartchambers_highres.nii.gz` with labels 1-7);
@@ -27,7 +27,7 @@ HIGHRES = "heartchambers_highres"
 
 
 def items(root: Path, anatomy: Anatomy) -> list[Item]:
-    """One item a subject's folder that has a `segmentations` folder."""
+    """One item per subject's folder that has a `segmentations` folder."""
     if not VOCABULARIES["totalsegmentator"].tissues(anatomy):
         raise AnatomicaError(
             f"none of TotalSegmentator's structures is a tissue of {anatomy.name} anatomy "

@@ -1,7 +1,7 @@
 """The paper's baselines: denoisers that are trained to read a task's moments, explicitly or as heat maps.
 
 Both concatenate a condition to the noisy latent along the channels. Explicit: the moments themselves, 13
-numbers a substructure, spread over the grid. Implicit: one heat map of the moments' ellipsoid a substructure.
+numbers per substructure, spread over the grid. Implicit: one heat map of each substructure's ellipsoid.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def explicit_condition(
 ) -> Float[Tensor, "b c n n n"]:
     """G_exp: the 13 K moments, min-max normalised, each constant over the n^3 grid; invalid ones are 0.
 
-    The covariance is the one with size in it, as in the paper's table of constants; its text has none.
+    The covariance includes the size, as in the paper's table of constants; the paper's text normalises it.
     """
 
     def scaled(x: Tensor, span: tuple[float, float]) -> Tensor:
@@ -156,7 +156,7 @@ class Baseline:
     hash: str
 
     def denoiser(self, moments: Moments, valid: Bool[Tensor, "b k"]) -> Denoiser:
-        """D(z; sigma | moments): one target a sample of the batch."""
+        """D(z; sigma | moments): one target per sample of the batch."""
         G = condition(self.conditioning, moments, valid, self.ranges, self.model.latent_shape[-1])
         return EDM(Filled(self.network, G.to(self.model.device)), self.model.denoiser.config)
 

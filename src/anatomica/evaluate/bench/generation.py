@@ -1,4 +1,4 @@
-"""Cost of an unconditional sample: alone and in a batch, and where the time goes."""
+"""Cost of an unconditional sample: by itself and in a batch, and where the time goes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         f"Unconditional samples, medians of {result['rounds']} rounds, {result['threads']} threads.",
         "",
-        "| model | steps | batch | s a sample | U-Net s | decoding s | share of the U-Net |",
+        "| model | steps | batch | s per sample | U-Net s | decoding s | share of the U-Net |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, found in result["models"].items():

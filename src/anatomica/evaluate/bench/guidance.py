@@ -282,7 +282,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"{result['threads']} threads, model {result['model'][:12]}.",
         "",
         *table(
-            ("one step", "ms a sample", "x unguided"),
+            ("one step", "ms per sample", "x unguided"),
             [
                 (name, f"{ms:.1f}", f"{ms / result['step_ms_a_sample']['unguided']:.2f}")
                 for name, ms in result["step_ms_a_sample"].items()
@@ -310,7 +310,7 @@ def markdown(result: dict[str, Any]) -> str:
             [(n, *(f"{x:.3g}" for x in e.values())) for n, e in result["grid_errors"].items()],
         ),
         *table(
-            ("solver", "targets", "met", "s a sample", "s a met sample"),
+            ("solver", "targets", "met", "s per sample", "s per met sample"),
             [
                 (
                     n,
@@ -348,5 +348,5 @@ def _partial_decoding(
             )
             for name, x in found[kind].items()
         ]
-        lines += table((kind, "s a step", "speed", "paper"), rows)
+        lines += table((kind, "s per step", "speed", "paper"), rows)
     return lines

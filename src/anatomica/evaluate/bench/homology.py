@@ -119,7 +119,7 @@ def _row(kind: str, n: int, volume: ndarray, times: dict[str, list[float]]) -> d
 def extra_memory_mb(n: int) -> float | None:
     """Peak memory that one call adds, in a fresh process, on noise: the most critical cells of all inputs.
 
-    None where the system has no peak that can be set back (it is Linux's /proc that has).
+    None where the peak cannot be reset; only Linux's /proc allows that.
     """
     if not Path("/proc/self/clear_refs").exists():
         return None

@@ -1,1 +1,1 @@
-"""One module a table or figure."""
+"""One module per table or figure."""

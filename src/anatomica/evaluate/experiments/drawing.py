@@ -1,4 +1,4 @@
-"""Drawing the samples of a cell, a batch at a time, by any method."""
+"""Drawing the samples of a cell, one batch at a time, by any method."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def bars(
     titles: Mapping[str, str],
     log: bool = True,
 ) -> None:
-    """An axis a measure; groups of bars by the first key, a colour for the second."""
+    """One axis per measure; groups of bars by the first key, colours by the second."""
     groups = list(dict.fromkeys(group for group, _ in columns))
     kinds = list(dict.fromkeys(kind for _, kind in columns))
     figure, axes = plt.subplots(1, len(titles), figsize=(4.6 * len(titles), 3.8), layout="constrained")
@@ -82,7 +82,7 @@ def curves(
     measures: Sequence[str],
     legend: str,
 ) -> None:
-    """A row of axes a task, a column a measure, a curve with its interval for every setting."""
+    """One row of axes per task, one column per measure, one curve with its interval per setting."""
     tasks = list(dict.fromkeys(t for t, _, _ in table))
     kinds = list(dict.fromkeys(k for _, k, _ in table))
     if not tasks:
@@ -117,7 +117,7 @@ def curves(
 
 
 def gallery(runner: Runner, done: Sequence[Finished], path: Path, size: int = 260) -> None:
-    """The first sample of every cell, a row a task: domains black, targets red, achieved green."""
+    """The first sample of every cell, one row per task: domains black, targets red, achieved green."""
     if not done:
         return
     tasks = list(dict.fromkeys(f.cell.task for f in done))

@@ -94,7 +94,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     text += "\n" + floor_lines(floors) + "\n" + verdict(done, found) + "\n" + conditions(runner, done)
     text += "\n" + trained(runner, done) + others(done) + "\n" + absences(done)
     text += "\nFidelity is the mean L1 error on the label map, x 1e5, 1e4, 1e5 (lower is better). "
-    text += "The targets are those of held-out patients, one a sample.\n"
+    text += "The targets are those of held-out patients, one per sample.\n"
     text += f"\n![fidelity]({NAME}.png)\n"
     write_results(runner, done, out, NAME, text, summary)
     bars(
@@ -190,15 +190,18 @@ def _volumes(done: Finished, tissue: str) -> Float[np.ndarray, " m"]:
 
 
 def absences(done: Sequence[Finished]) -> str:
-    """Where substructures were not reached at all, how many."""
+    """Which share of the substructures is missing from the samples of each cell."""
     shares = [(f.cell.name, float(np.mean(f.values("fidelity", "absent")))) for f in done]
     told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share)
     return f"Substructures that are not there, without a centroid: {told or 'none'}.\n"
 
 
 def speeds(done: Sequence[Finished]) -> list[tuple[float, float]]:
-    """Of each cell the processor seconds a sample, and its samples a second relative to Anatomica-V's, which
-    is the paper's measure (to the slowest's if that was not run)."""
+    """Processor seconds per sample of each cell, and its speed.
+
+    Speed is samples per second relative to Anatomica-V's, which is the paper's measure (relative to the
+    slowest if that was not run).
+    """
     seconds = [float(np.mean(f.values("seconds"))) for f in done]
     of_v = [s for f, s in zip(done, seconds, strict=True) if f.cell.method.key == GRADIENT_V.key]
     base = max(of_v or seconds, default=0.0)

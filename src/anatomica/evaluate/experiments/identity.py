@@ -70,7 +70,7 @@ def _tree(name: str) -> ast.Module:
 
 
 def _dump(node: object) -> str:
-    """`ast.dump` without empty fields, of which every version of Python has others."""
+    """`ast.dump` without empty fields, which differ between versions of Python."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
         return f"{type(node).__name__}({', '.join(f'{name}={_dump(value)}' for name, value in fields)})"
@@ -78,7 +78,7 @@ def _dump(node: object) -> str:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and other strings that stand alone."""
+    """The tree without docstrings and other strings that are statements."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

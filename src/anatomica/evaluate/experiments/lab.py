@@ -24,9 +24,9 @@ from anatomica.prior.zoo import Model, load_model
 
 @dataclass(eq=False)
 class Lab:
-    """Where things are. `models` and `data` hold a folder an anatomy; without them the shipped weights and
+    """Where things are. `models` and `data` hold one folder per anatomy; without them the shipped weights and
     phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on. With
-    `eta` models are sampled with as much fresh noise instead of their own."""
+    `eta` models are sampled with this much fresh noise instead of their own."""
 
     cache: Path
     baselines: Path

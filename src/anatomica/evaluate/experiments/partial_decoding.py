@@ -80,11 +80,11 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         }
     header = ("Approach", "Domain", "Res.", "n", "Mass", "Cent.", "Cov.", "FMD", "1-NNA", "Speed", "CPU s")
     text = "# Partial decoding\n\n" + markdown(header, rows) + "\n" + floor_lines(floors)
-    text += "Speed is samples a processor second relative to Anatomica-V's. " + conditions(runner, done)
+    text += "Speed is samples per processor second relative to Anatomica-V's. " + conditions(runner, done)
     text += f"\n![speed and fidelity]({NAME}.png)\n"
     write_results(runner, done, out, NAME, text, summary)
     points = [
         (f"{f.cell.method.title}, {f.cell.setting('domain')} {f.cell.setting('resolution')}", s, e)
         for f, (s, _), e in zip(done, speed, errors, strict=True)
     ]
-    scatter(out / f"{NAME}.png", points, "processor seconds a sample", MEASURES)
+    scatter(out / f"{NAME}.png", points, "processor seconds per sample", MEASURES)

@@ -84,7 +84,7 @@ NEWTON_L = Method("anatomica-gn", "Anatomica-L, Gauss-Newton", Guidance(solver="
 class Cell:
     """One row of a table: `count` samples of a method for a task.
 
-    `spec` is what guides, `measured` what the samples are held against; a sweep changes the former alone.
+    `spec` is what guides, `measured` what the samples are held against; a sweep changes only the former.
     `settings` name the point of a sweep.
     """
 

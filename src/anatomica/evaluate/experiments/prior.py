@@ -29,7 +29,7 @@ from anatomica.prior.zoo import Model
 def volume_table(
     samples: UInt8[Tensor, "m n n n"], reference: UInt8[Tensor, "k n n n"], table: LabelTable, edge_mm: float
 ) -> dict[str, dict[str, float]]:
-    """Volumes a tissue in mL: mean and SD of both sets, two-sample Kolmogorov-Smirnov distance."""
+    """Volumes of each tissue in mL: mean and SD of both sets, two-sample Kolmogorov-Smirnov distance."""
     count_a, count_b = (
         np.stack([np.bincount(m.flatten().numpy(), minlength=len(table)) for m in maps])
         for maps in (samples, reference)
@@ -103,7 +103,7 @@ def sampling_curve(
     calls: Sequence[int] = (8, 12, 18, 25, 50),
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
-    """FMD with its interval against denoiser calls a sample; writes a JSON file and a plot."""
+    """FMD with its interval against denoiser calls per sample; writes a JSON file and a plot."""
     truth = morphology(held_out, len(model.table))
     rows: list[dict[str, Any]] = []
     for method, rho, eta in CURVE:
@@ -124,7 +124,7 @@ def sampling_curve(
                     "seconds": seconds,
                 }
             )
-            tell("{name}, {calls} calls: FMD {fmd[0]:.4g}, {seconds:.2f} s a sample".format_map(rows[-1]))
+            tell("{name}, {calls} calls: FMD {fmd[0]:.4g}, {seconds:.2f} s per sample".format_map(rows[-1]))
     out.mkdir(parents=True, exist_ok=True)
     (out / f"sampling-{model.anatomy}.json").write_text(json.dumps(rows, indent=1) + "\n")
     _plot_curve(rows, model.anatomy, out / f"sampling-{model.anatomy}.png")
@@ -141,7 +141,7 @@ def _plot_curve(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
         (line,) = axis.plot(calls, [value for value, _, _ in found], "o-", label=name)
         low, high = [x[1] for x in found], [x[2] for x in found]
         axis.fill_between(calls, low, high, color=line.get_color(), alpha=0.1, linewidth=0)
-    axis.set(xlabel="denoiser calls a sample", ylabel="FMD to held-out patients", title=title)
+    axis.set(xlabel="denoiser calls per sample", ylabel="FMD to held-out patients", title=title)
     axis.set(xscale="log", yscale="log", xticks=calls_shown, xticklabels=[str(c) for c in calls_shown])
     axis.minorticks_off()
     axis.legend(fontsize=8)

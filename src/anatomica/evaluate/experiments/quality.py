@@ -1,4 +1,4 @@
-"""Generation quality of a cell's samples beside the floor: the same numbers for as many real patients."""
+"""Generation quality of a cell's samples, and the floor: the same numbers for as many real patients."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Runner:
                 self._pace.setdefault(cell.method.key, []).append(spent)
                 left = self._left(cell, len(pairs) - start - len(part), later)
                 done = start + len(part)
-                self.tell(f"{cell.name}: {done} of {len(pairs)}, {spent:.1f} s a sample, about {left} left")
+                self.tell(f"{cell.name}: {done} of {len(pairs)}, {spent:.1f} s per sample, about {left} left")
             for offset, (key, number_key) in enumerate(part):
                 if not self._numbers(number_key).is_file():
                     self._measure(cell, start + offset, key, number_key)

@@ -100,7 +100,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
 
 
 def verdict(done: Sequence[Finished]) -> str:
-    """In how many cells guidance is above unconditional sampling, a method."""
+    """In how many cells each method's guidance is above unconditional sampling."""
     lines = ""
     for method in METHODS[1:]:
         above = total = 0

@@ -52,10 +52,10 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
             ]
         )
         summary[f.cell.name] = {"seconds": s, "speed": speed}
-    header = ("Approach", "Res.", "n", "Speed", "CPU s a sample", "B0 / B1 / B2 %")
+    header = ("Approach", "Res.", "n", "Speed", "CPU s per sample", "B0 / B1 / B2 %")
     text = "# Speed of topological control\n\n" + markdown(header, rows)
     text += (
-        f"\nTask {TASK}. Speed is samples a processor second relative to Anatomica-V's; the paper's stands "
+        f"\nTask {TASK}. Speed is samples per processor second relative to Anatomica-V's; the paper's stands "
     )
     text += "beside the resolution that is the same share of the volume. " + conditions(runner, done)
     text += f"\n![speed]({NAME}.png)\n"
@@ -66,4 +66,4 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         }
         for f in done
     }
-    bars(out / f"{NAME}.png", columns, {"seconds": "processor seconds a sample"})
+    bars(out / f"{NAME}.png", columns, {"seconds": "processor seconds per sample"})

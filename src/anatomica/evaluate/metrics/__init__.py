@@ -1,1 +1,1 @@
-"""Evaluation metrics, one a file: fidelity of control, quality of generation, and their error bars."""
+"""Evaluation metrics, one per file: fidelity of control, quality of generation, and their error bars."""

@@ -46,10 +46,10 @@ def share_interval(hits: Sequence[bool] | Bool[np.ndarray, " m"]) -> Interval:
 def distance_interval(
     distance: Callable[[np.ndarray], float], count: int, draws: int = 200, seed: int = 0
 ) -> Interval:
-    """distance(rows) with rows an index vector: the estimate times or by 1.96 bootstrap SDs of its logarithm.
+    """distance(rows) for an index vector, with an interval of 1.96 bootstrap SDs of its logarithm.
 
     For positive statistics that resampling biases (a Frechet distance grows with repeated rows): the spread
-    of the draws is right where their place is not.
+    of the draws is right although their mean is not.
     """
     rng = np.random.default_rng(seed)
     value = float(distance(np.arange(count)))

@@ -28,7 +28,7 @@ def farthest_points(points: Float[np.ndarray, "n 3"], count: int = POINTS) -> Fl
 def tissue_clouds(
     labels: UInt8[Tensor, "n n n"], classes: int, count: int = POINTS
 ) -> Float[np.ndarray, "t c 3"]:
-    """A cloud a tissue in the cube's [0, 1]^3; NaN where the tissue is absent."""
+    """One cloud per tissue in the cube's [0, 1]^3; NaN where the tissue is absent."""
     n = labels.shape[0]
     array = labels.numpy()
     out = np.full((classes - 1, count, 3), np.nan, dtype=np.float32)

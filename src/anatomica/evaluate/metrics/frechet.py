@@ -12,9 +12,9 @@ from anatomica.prior.population import label_moments
 
 
 def morphology(labels: UInt8[Tensor, "m n n n"], classes: int) -> Float[np.ndarray, "m f"]:
-    """Mass, centroid and normalised eigenvalues (largest first) of every tissue: 7 numbers each, a row a map.
+    """Mass, centroid and normalised eigenvalues (largest first) of every tissue: one row per map.
 
-    An absent tissue has mass 0; its centroid and eigenvalues are NaN.
+    Seven numbers per tissue. An absent tissue has mass 0; its centroid and eigenvalues are NaN.
     """
     moments = torch.from_numpy(np.stack([label_moments(m, classes) for m in labels])[:, 1:])
     xx, yy, zz, xy, xz, yz = moments[..., 4:].unbind(-1)
@@ -29,7 +29,7 @@ def standardise(
 ) -> Float[np.ndarray, "m g"]:
     """z-scores by the real set. Features that do not vary there are left out.
 
-    What an absent tissue has no value for counts as the real mean: the absence itself shows in the mass.
+    Missing values of an absent tissue count as the real mean: the absence itself shows in the mass.
     """
     seen = ~np.isnan(real)
     count = seen.sum(0)

@@ -15,8 +15,8 @@ from anatomica.evaluate.metrics.emd import default_blur, sliced_bound, transport
 from anatomica.evaluate.metrics.overlap import pairwise_dice
 
 CANDIDATES = 8
-"""Training cases whose EMD is computed a case: those with the smallest sliced bounds, which rank them nearly
-as the EMD does and are 0 for a copy."""
+"""How many training cases' EMD to a case is computed: of those with the smallest sliced bounds, which rank
+them nearly as the EMD does and are 0 for a copy."""
 
 
 class Nearest(NamedTuple):
@@ -30,7 +30,7 @@ class Nearest(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Training cases, ready to be searched; `blur` is Sinkhorn's, a tissue."""
+    """Training cases, ready to be searched; `blur` is Sinkhorn's, one per tissue."""
 
     maps: UInt8[Tensor, "k n n n"]
     clouds: Float[Tensor, "k t p 3"]
@@ -54,8 +54,8 @@ def nearest_training(
     """Nearest training cases of `maps`; compare them with those of held-out patients.
 
     The EMD (cube units) of two cases is the mean over the tissues that both have; a training case with fewer
-    than half of a case's tissues is no neighbour of it. NaN where a case has no neighbour. The EMD is that to
-    the nearest of the most promising `candidates`.
+    than half of a case's tissues is not a neighbour of it. NaN where a case has no neighbour. The EMD is that
+    to the nearest of the most promising `candidates`.
     """
     dice = pairwise_dice(maps, known.maps, clouds.shape[1] + 1).max(dim=1)
     a, there = torch.from_numpy(clouds).float(), torch.from_numpy(present(clouds))

@@ -1,4 +1,4 @@
-"""Topological precision: the share of samples with the wanted Betti number, a dimension."""
+"""Topological precision: the share of samples with the wanted Betti number, per dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good is a set of samples beside held-out patients: FMD, 1-NNA, diversity, spread, presence."""
+"""How good is a set of samples compared with held-out patients: FMD, 1-NNA, diversity, spread, presence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def compare(samples: Patients, real: Patients, classes: int) -> Quality:
 def told_apart(
     samples: Float[np.ndarray, "m t p 3"], real: Float[np.ndarray, "k t p 3"]
 ) -> Float[np.ndarray, " both"]:
-    """1-NNA against several disjoint sets of as many patients that were no targets, averaged place by place.
+    """1-NNA against several disjoint sets of as many patients that were not targets, averaged place by place.
 
     Which patients one happens to compare with should not decide what a method is worth.
     """

@@ -27,8 +27,8 @@ def narrow(labels: UInt8[np.ndarray, "x y z"], widest: Float[np.ndarray, " C"]) 
     `widest[k]` is the area, as a share of one of the cube's sides, over which tissues up to k may touch those
     beyond. A border that is wider becomes the cut of least area + price * volume of what changes sides: a
     minimum cut. At one price all borders together are the exact minimum of the row's total variation (each is
-    a problem of its own, and the solutions are nested). A border that no price makes narrow enough stays;
-    one is given up, and a tissue at the end of the row with it, at the dearest price alone.
+    a problem of its own, and the solutions are nested). A border that no price makes narrow enough stays.
+    A border, and with it a tissue at the end of the row, is given up only at the dearest price.
     """
     inside = labels > 0
     place = labels[inside].astype(int)

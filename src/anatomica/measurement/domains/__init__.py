@@ -1,1 +1,1 @@
-"""Control domains: template grid x affine, one file a family of the paper."""
+"""Control domains: template grid x affine, one file per family of the paper."""

@@ -2,7 +2,7 @@
 
 Not a thinning skeleton: scikit-image's (Lee) erases straight pieces of exactly even width, such as a limb of
 an aorta along an array axis, and leaves spurs to prune. A cheapest path through the voxels' own graph, where
-voxels near the wall are dear, is ordered and unbranched from the start.
+voxels near the wall cost more, is ordered and unbranched from the start.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the two training loops of `anatomica.prior.training.train` stand on, one idea a file."""
+"""What the two training loops of `anatomica.prior.training.train` use, one idea per file."""

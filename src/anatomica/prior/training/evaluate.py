@@ -20,10 +20,10 @@ SCORES = ("field", "conv", "agreement", "field_fine", "field_fractions")
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """Mean Dice a tissue over the maps that have it (NaN if none): each decoder against the truth, and one
+    """Mean Dice per tissue over the maps that have it (NaN if none): each decoder against the truth, and one
     another. `field_fine` and `field_fractions` are the field's on a finer grid than the autoencoder's, from
-    the latent of the labels and of the tissues' fractions. `stray` is the mean number of voxels a map that a
-    decoder gives to tissues the truth lacks."""
+    the latent of the labels and of the tissues' fractions. `stray` is the mean number of voxels per map that
+    a decoder gives to tissues the truth lacks."""
 
     names: tuple[str, ...]
     field: list[float]
@@ -47,7 +47,7 @@ class Reconstruction:
         return ", ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
-        """For the card: means and the Dice a tissue."""
+        """For the card: means and the Dice of each tissue."""
         out: dict[str, object] = {}
         for name in SCORES:
             values = getattr(self, name)

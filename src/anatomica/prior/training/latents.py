@@ -34,7 +34,7 @@ def cached_latents(
 ) -> tuple[Float[Tensor, "k c h w d"], LatentScaler]:
     """Posterior means of `copies` versions of every map (the first as it is, the others augmented).
 
-    Means rather than draws: the posterior's noise carries no anatomy, so the prior need not learn it.
+    Means rather than draws: the posterior's noise says nothing about anatomy, so the prior need not learn it.
     """
     key = _fingerprint(labels, autoencoder, training, seed)
     path = run / LATENTS

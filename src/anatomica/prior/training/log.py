@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 class RunLog:
-    """Appends one JSON object a step to `log.jsonl`; on resume, drops what lies after the checkpoint."""
+    """Appends one JSON object per step to `log.jsonl`; on resume, drops what lies after the checkpoint."""
 
     def __init__(self, folder: Path, title: str, start_step: int, quiet: bool = False) -> None:
         self.path = folder / "log.jsonl"

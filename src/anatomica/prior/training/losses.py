@@ -11,9 +11,9 @@ from torch import Tensor
 def dice_cross_entropy(
     logits: Float[Tensor, "b p C"], labels: Int64[Tensor, "b p"], weights: Float[Tensor, "b p"] | None = None
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """(1 - soft Dice averaged over the tissues present, cross-entropy averaged over voxels), a sample each.
+    """(1 - soft Dice, averaged over the tissues present; cross-entropy, averaged over voxels) of each sample.
 
-    Dice = 2 Σ w p y / (Σ w p + Σ w y). The background is no tissue. A tissue without a point has no Dice;
+    Dice = 2 Σ w p y / (Σ w p + Σ w y). The background is not a tissue. A tissue without a point has no Dice;
     cross-entropy already keeps it away. Per sample, so that a batch split over processes has the same loss.
     """
     log_p = F.log_softmax(logits.float(), dim=-1)
@@ -35,7 +35,7 @@ def dice_cross_entropy(
 def hard_dice(
     predicted: Int64[Tensor, " v"], truth: Int64[Tensor, " v"], classes: int
 ) -> Float[Tensor, " C"]:
-    """Dice of two label arrays a class; NaN where neither has it."""
+    """Dice of two label arrays per class; NaN where neither has it."""
     both = torch.bincount(truth[predicted == truth], minlength=classes)
     total = torch.bincount(predicted, minlength=classes) + torch.bincount(truth, minlength=classes)
     return torch.where(total > 0, 2 * both / total.clamp_min(1), torch.nan).float()

@@ -28,7 +28,7 @@ def draw_points(labels: Integer[Tensor, "b n n n"], count: int, uniform: Float[T
     Any weighted sum over the drawn points is then an unbiased estimate of the plain sum over the full grid,
     so cross-entropy has the same minimum, and Dice, a ratio of such sums, the same maximum; only the variance
     is spent where it matters: on borders, and on tissues that have few voxels. `uniform` are `count` numbers
-    in [0, 1) a sample; taken as offsets of equal strata, they cover q evenly (systematic sampling).
+    in [0, 1) per sample; taken as offsets of equal strata, they cover q evenly (systematic sampling).
     """
     b, n = labels.shape[:2]
     flat = labels.reshape(b, -1).long()

@@ -22,6 +22,6 @@ def _order(seed: int, epoch: int, count: int) -> Tensor:
 
 
 def batch_indices(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, " b"]:
-    """Items of the step's batch: an endless shuffled sequence, every item once an epoch, cut into batches."""
+    """Items of the step's batch: an endless shuffled sequence, each item once per epoch, cut into batches."""
     places = range(step * batch, (step + 1) * batch)
     return torch.stack([_order(seed, p // count, count)[p % count] for p in places])

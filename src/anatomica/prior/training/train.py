@@ -71,7 +71,7 @@ def train_autoencoder(
 ) -> Autoencoder:
     """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model.
 
-    With `start` a trained autoencoder is trained on; a field of other sizes than the start's begins anew.
+    With `start` the training of a given autoencoder continues; a field of other sizes starts from nothing.
     With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid;
     with `field_only` its convolutional decoder does too. `since` says where the start is from.
     """
@@ -336,7 +336,7 @@ def _check_data(labels: Tensor, config: Preset, classes: int) -> None:
         raise AnatomicaError("there are no label maps to train on")
     if labels.shape[1] != config.autoencoder.n:
         raise AnatomicaError(
-            f"the label maps have {labels.shape[1]} voxels an edge, "
+            f"the label maps have {labels.shape[1]} voxels per edge, "
             f"preset {config.name} needs {config.autoencoder.n}"
         )
     if int(labels.max()) >= classes:
