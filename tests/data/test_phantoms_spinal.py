@@ -79,7 +79,7 @@ def test_landmarks_lie_where_they_say():
             assert array[index] == 0
 
 
-def test_neighbours_touch_at_the_facets_alone():
+def test_neighbours_touch_only_at_the_facets():
     patient = phantom("spinal", 3, 64)
     array, affine = patient.label_map.array, patient.label_map.affine
     joints = np.array([p for k, p in patient.truth.landmarks_mm.items() if "facet" in k])
@@ -128,4 +128,4 @@ def test_two_hundred_patients(n: int):
             wrong.append(seed)
     assert len(wrong) <= 2, wrong
     assert len(seen) == 200
-    assert task > 60
+    assert task > 30
