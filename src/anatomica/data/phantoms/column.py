@@ -60,7 +60,13 @@ def grow(rng: np.random.Generator, pathology: str | None) -> Column:
     # lordotic bodies are taller in front.
     bend = np.tan(np.radians(np.clip(-np.gradient(pitch), -5, 8)))
     natural = np.where(bend > 0, 0.8, 0.35) * bend * np.array([x.depth_mm / x.height_mm for x in levels])
-    wedge = np.where(wedge > 0, wedge, np.clip(natural, -0.1, 0.2))
+    natural = np.clip(natural, -0.1, 0.2)
+    # A body's height is that of its back; a collapsed one has lost its front, the others keep their middle.
+    levels = tuple(
+        x if lost > 0 else replace(x, height_mm=x.height_mm / (1 - float(lean) / 2))
+        for x, lost, lean in zip(levels, wedge, natural, strict=True)
+    )
+    wedge = np.where(wedge > 0, wedge, natural)
     parameters |= {
         **sizes,
         "kyphosis_t1_t12_deg": float(pitch[INDEX["T1"]] - pitch[INDEX["T12"]]),
@@ -81,9 +87,9 @@ def _bend(
     reach, side = rng.uniform(3.2, 4.5), rng.choice([-1.0, 1.0])
     segment = np.arange(count - 1) + 0.5
     if pathology == "hyperkyphosis":
-        # Added over T2 to T11, most in the middle.
+        # Added evenly over T2 to T11.
         over = np.clip((segment - INDEX["T2"]) / (INDEX["T11"] - INDEX["T2"]), 0, 1)
-        curve = replace(curve, sagittal_deg=curve.sagittal_deg + more * (over * over * (3 - 2 * over) - 0.5))
+        curve = replace(curve, sagittal_deg=curve.sagittal_deg + more * (over - 0.5))
     elif pathology == "scoliosis":
         # The bend is the tilt's slope: tilt +-cobb/2 one reach from the apex, turned into the convexity.
         away = (segment - apex) / reach
@@ -163,7 +169,7 @@ def _join(
         centre, normal, radius, half = joint_below(levels[i], levels[i + 1])
         u, _, vt = np.linalg.svd(frames[i] + frames[i + 1])
         frame = u @ vt
-        disc = _disc_centre(levels, centres, frames, i)
+        disc = _disc_centre(levels, wedge, centres, frames, i)
         pair = []
         for mirror in (1.0, -1.0):
             flip = np.array([mirror, 1.0, 1.0])
@@ -177,12 +183,16 @@ def _join(
     return Column(levels, bones, centres, frames, np.array(joints), parameters)
 
 
-def _disc_centre(levels: tuple[Level, ...], centres: Array, frames: Array, i: int) -> Array:
+def _disc_centre(levels: tuple[Level, ...], wedge: Array, centres: Array, frames: Array, i: int) -> Array:
     """The middle of the disc below vertebra i; under C1 the plane of its joints with C2."""
-    under = centres[i] - frames[i][:, 2] * levels[i].height_mm / 2
+
+    def half(at: int) -> Array:
+        return frames[at][:, 2] * levels[at].height_mm * (1 - wedge[at] / 2) / 2
+
+    under = centres[i] - half(i)
     if levels[i].region == "atlas":
         return under - frames[i][:, 2] * levels[i].disc_mm / 2
-    return (under + centres[i + 1] + frames[i + 1][:, 2] * levels[i + 1].height_mm / 2) / 2
+    return (under + centres[i + 1] + half(i + 1)) / 2
 
 
 def _point(values: Array) -> Point:

@@ -14,12 +14,13 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from anatomica.data.phantoms import Phantom, Truth
-from anatomica.data.phantoms.bones import canal_y_mm, pedicle_mm
+from anatomica.data.phantoms.bones import canal_y_mm
 from anatomica.data.phantoms.column import Column, grow
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX
 from anatomica.data.phantoms.normals import SPINAL as PUBLISHED
 from anatomica.data.phantoms.paint import draw_pathology
+from anatomica.data.phantoms.spine_truth import known
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.labels import ANATOMIES
 from anatomica.volume import LabelMap, cube_affine
@@ -78,7 +79,7 @@ def _in_window(rng: np.random.Generator, column: Column, pathology: str | None) 
     elif pathology == "scoliosis":
         favour, level = False, column.parameters["apex_level"] - 1 + near
     elif pathology == "hyperkyphosis":
-        favour, level = False, INDEX["T7"] + 2.5 * near
+        favour, level = False, INDEX["T7"] + 3.0 * near
     centres = column.centres_mm
     if favour:
         top, bottom = (_ring_mm(column, INDEX[x])[:, 2] for x in ("T6", "T10"))
@@ -200,39 +201,24 @@ def _truth(seed: int, pathology: str | None, column: Column, warp: Warp) -> Trut
     rings = np.abs(warp.to_cube(rings.reshape(-1, 3)).reshape(rings.shape))
     whole = near[rings.max((1, 2)) < HALF_MM - 1.0].tolist()
     seen = near[rings.mean(1).max(1) < HALF_MM].tolist()
-    landmarks: dict[str, Array] = {}
-    for i in seen:
-        landmarks[f"{names[i]} body"] = column.centres_mm[i]
-        canal = np.array([0.0, canal_y_mm(column.levels[i]), 0.0])
-        landmarks[f"{names[i]} canal"] = column.centres_mm[i] + column.frames[i] @ canal
-        if column.levels[i].region != "atlas":
-            x, y, z = pedicle_mm(column.levels[i])
-            for side, at in (("right", x), ("left", -x)):
-                point = column.centres_mm[i] + column.frames[i] @ np.array([at, y, z])
-                landmarks[f"{names[i]} pedicle {side}"] = point
-        if i + 1 in seen:
-            for side, point in zip(("right", "left"), column.joints_mm[i], strict=True):
-                landmarks[f"{names[i]}-{names[i + 1]} facet {side}"] = point
-    points = warp.to_cube(np.stack(list(landmarks.values())))
-    placed = dict(zip(landmarks, np.round(points, 3).tolist(), strict=True))
-    canal_line = [placed[f"{names[i]} canal"] for i in seen]
+    found = known(column, warp, seen, whole)
+    placed = {name: np.round(point, 3).tolist() for name, point in found.points_mm.items()}
     radii = [(column.levels[i].canal_width_mm + column.levels[i].canal_depth_mm) / 4 for i in seen]
     parameters = dict(column.parameters)
     for i in whole:
         level = column.levels[i]
         parameters[f"{level.name}_width_mm"] = float(level.width_mm)
         parameters[f"{level.name}_depth_mm"] = float(level.depth_mm)
-        parameters[f"{level.name}_height_mm"] = float(level.height_mm)
-        parameters[f"{level.name}_canal_width_mm"] = float(level.canal_width_mm)
-        parameters[f"{level.name}_canal_depth_mm"] = float(level.canal_depth_mm)
+    parameters |= {name: round(value, 4) for name, value in found.numbers.items()}
     return Truth(
         anatomy="spinal",
         seed=seed,
         pathology=pathology,
         parameters=parameters,
         landmarks_mm=placed,
-        centrelines_mm={"canal": canal_line},
+        centrelines_mm={"canal": [placed[f"{names[i]} canal"] for i in seen]},
         radii_mm={"canal": [float(r) for r in radii]},
+        directions={name: np.round(unit, 5).tolist() for name, unit in found.directions.items()},
         betti=_betti([names[i] for i in whole]),
     )
 
