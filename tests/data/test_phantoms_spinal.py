@@ -10,6 +10,7 @@ from anatomica.data.phantom_population import agree
 from anatomica.data.phantoms import Phantom, phantom
 from anatomica.data.phantoms.compose import compose
 from anatomica.data.phantoms.levels import INDEX, LEVELS
+from anatomica.data.phantoms.normals import _run_mm
 from anatomica.data.phantoms.spinal import PATHOLOGIES
 from anatomica.measurement.homology.betti import betti_numbers
 
@@ -79,7 +80,7 @@ def test_landmarks_lie_where_they_say():
             assert array[index] == 0
 
 
-def test_neighbours_touch_at_the_facets_alone():
+def test_neighbours_touch_only_at_the_facets():
     patient = phantom("spinal", 3, 64)
     array, affine = patient.label_map.array, patient.label_map.affine
     joints = np.array([p for k, p in patient.truth.landmarks_mm.items() if "facet" in k])
@@ -93,6 +94,43 @@ def test_neighbours_touch_at_the_facets_alone():
         points = at @ affine[:3, :3].T + affine[:3, 3]
         near = np.linalg.norm(points[:, None] - joints, axis=-1).min(1)
         assert near.max(initial=0.0) < 9.0
+
+
+def test_truth_agrees_with_the_label_map():
+    """Heights and discs run along lines of bone and of free space; a voxel at 128^3 is 1 mm."""
+    patient = phantom("spinal", 3, 128)
+    truth = patient.truth
+    marks = {name: np.array(point) for name, point in truth.landmarks_mm.items()}
+    errors = []
+    for name, value in truth.parameters.items():
+        if "_body_height_" in name:
+            level, station = name.split("_body_height_")[0], name.split("_")[-2]
+            ends = marks[f"{level} upper {station}"], marks[f"{level} lower {station}"]
+            errors.append(value - _run_mm(patient, level, (ends[0] + ends[1]) / 2, ends[0] - ends[1]))
+        elif "_disc_height_" in name:
+            (upper, lower), station = name.split("_disc_height_")[0].split("-"), name.split("_")[-2]
+            ends = marks[f"{upper} lower {station}"], marks[f"{lower} upper {station}"]
+            errors.append(value - _run_mm(patient, "", (ends[0] + ends[1]) / 2, ends[0] - ends[1]))
+        elif name.endswith("_canal_width_mm"):
+            level = name.split("_")[0]
+            across = marks[f"{level} pedicle right"] - marks[f"{level} pedicle left"]
+            errors.append(value - _run_mm(patient, "", marks[f"{level} canal"], across))
+    assert len(errors) > 20
+    assert np.abs(errors).mean() < 0.5
+    assert np.abs(errors).max() < 1.5
+
+
+def test_end_plates_face_up_and_the_canal_is_an_oval():
+    truth = phantom("spinal", 3, 32).truth
+    assert len(truth.directions) >= 8
+    for up in truth.directions.values():
+        assert np.linalg.norm(up) == pytest.approx(1.0, abs=1e-3)
+        assert up[2] > 0.7
+    for name, area in truth.parameters.items():
+        if name.endswith("_canal_area_mm2"):
+            level = name.split("_")[0]
+            width, depth = (truth.parameters[f"{level}_canal_{x}_mm"] for x in ("width", "depth"))
+            assert area == pytest.approx(np.pi / 4 * width * depth, rel=0.2)
 
 
 def test_sizes_grow_down_the_column():
@@ -128,4 +166,4 @@ def test_two_hundred_patients(n: int):
             wrong.append(seed)
     assert len(wrong) <= 2, wrong
     assert len(seen) == 200
-    assert task > 60
+    assert task > 30

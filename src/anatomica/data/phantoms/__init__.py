@@ -32,6 +32,8 @@ class Truth:
     centrelines_mm: dict[str, list[list[float]]] = field(default_factory=dict)
     radii_mm: dict[str, list[float]] = field(default_factory=dict)
     """Radius at each point of the centreline of the same name."""
+    directions: dict[str, list[float]] = field(default_factory=dict)
+    """Unit vectors, such as an end plate's normal."""
     betti: dict[str, list[int]] = field(default_factory=dict)
     """[components, loops, voids] of a tissue or of a union such as "LA+RA"."""
 

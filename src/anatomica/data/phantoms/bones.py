@@ -19,6 +19,18 @@ def canal_y_mm(level: Level) -> float:
     return -level.depth_mm / 2 + 0.9 - level.canal_depth_mm / 2
 
 
+def pedicle_mm(level: Level) -> Point:
+    """Where annotators mark the right pedicle: between body and articular pillar, further back going down."""
+    if level.region in ("atlas", "axis", "cervical"):
+        return level.canal_width_mm / 2 + 2.5, -level.depth_mm / 2 - 1.0, 0.0
+    thoracic = level.region == "thoracic"
+    bar = _pedicle_thoracic(level) if thoracic else _pedicle_lumbar(level)
+    # Shares of the way from the body such that distances from the body's centre are those of the keypoints.
+    share = 0.40 + 0.035 * int(level.name[1:]) if thoracic else 0.6
+    x, y, z = (np.array(bar.start) + share * (np.array(bar.end) - np.array(bar.start))).tolist()
+    return x, y, z
+
+
 def joint_below(upper: Level, lower: Level) -> tuple[Array, Array, float, float]:
     """The right facet joint of two levels, from the disc's centre: centre, normal, radius, half thickness.
 
@@ -75,12 +87,13 @@ def _reach(facets: list[Facet], share: float) -> Point | None:
 
 def _thoracic(level: Level, up, down) -> Parts:
     h, cd, y_c = level.height_mm, level.canal_depth_mm, canal_y_mm(level)
-    x_p, y_p, z_p = level.canal_width_mm / 2 + 3.8, y_c - 0.16 * cd, 0.18 * h
+    pedicle = _pedicle_thoracic(level)
+    x_p, y_p, z_p = pedicle.end
     roof = y_c - cd / 2 - 2.9
     top = 0.14 * h
     low = top - (h + level.disc_mm - 7.5)
     parts: Parts = [
-        _pedicle(level, x_p, y_p, z_p, 11.0),
+        pedicle,
         Bar((x_p, y_p, z_p), (x_p - 0.5, y_p - 2.5, -0.38 * h), 4.4, 4.2),
         Lamina((x_p - 0.5, y_p - 1.0), (0.0, roof), low, top, 6.2, 0.22),
     ]
@@ -115,6 +128,17 @@ def _sloping_spine(level: Level, roof: float, z: float, root: float, tip: float,
     ]
 
 
+def _pedicle_thoracic(level: Level) -> Bar:
+    x, y = level.canal_width_mm / 2 + 3.5, canal_y_mm(level) - 0.16 * level.canal_depth_mm
+    return _pedicle(level, x, y, 0.18 * level.height_mm, 11.0)
+
+
+def _pedicle_lumbar(level: Level) -> Bar:
+    x = level.canal_width_mm / 2 + max(4.0, 0.48 * level.pedicle_mm)
+    y = canal_y_mm(level) - 0.26 * level.canal_depth_mm
+    return _pedicle(level, x, y, 0.20 * level.height_mm, 14.5)
+
+
 def _pedicle(level: Level, x: float, y: float, z: float, tall_mm: float) -> Bar:
     """From the back of the body to the articular pillar, taller than wide."""
     root_x = max(level.canal_width_mm / 2 + level.pedicle_mm / 2 - 0.6, 0.30 * level.width_mm)
@@ -134,10 +158,11 @@ def _shafts(level: Level, high, low, up, down, radius: float) -> Parts:
 
 def _lumbar(level: Level, up, down) -> Parts:
     h, cd, y_c = level.height_mm, level.canal_depth_mm, canal_y_mm(level)
-    x_p, y_p, z_p = level.canal_width_mm / 2 + 4.0, y_c - 0.26 * cd, 0.20 * h
+    pedicle = _pedicle_lumbar(level)
+    x_p, y_p, z_p = pedicle.end
     roof = y_c - cd / 2 - 3.0
     parts: Parts = [
-        _pedicle(level, x_p, y_p, z_p, 14.5),
+        pedicle,
         Bar((x_p, y_p, z_p), (x_p - 1.0, y_p - 3.0, -0.34 * h), 5.2, 4.8),
         Lamina((x_p - 1.0, y_p - 2.0), (0.0, roof), -0.66 * h, 0.20 * h, 6.4, 0.16),
     ]
@@ -194,11 +219,12 @@ def _axis(level: Level, up, down) -> Parts:
     slope, z = math.radians(level.slope_deg), -0.15 * h
     end = (3.2, roof - level.spine_mm * math.cos(slope), z - level.spine_mm * math.sin(slope))
     parts: Parts = [
-        Bar((0.0, -1.2, h / 2 - 4.0), (0.0, -1.8, h / 2 + 4.0), 6.0, 4.8),
-        Bar((0.0, -1.8, h / 2 + 4.0), (0.0, -2.2, h / 2 + 11.5), 4.8, 4.2),
+        # The dens: its tip 25 mm above the body's centre, 8 mm above that of C1.
+        Bar((0.0, -1.2, h / 2 - 6.0), (0.0, -1.8, h / 2 + 1.0), 6.0, 4.8),
+        Bar((0.0, -1.8, h / 2 + 1.0), (0.0, -2.2, h / 2 + 8.0), 4.8, 4.2),
         Bar((8.0, -4.0, 0.15 * h), (x_p, y_p, -0.1 * h), 4.6, 4.6),
         Bar((x_p, y_p, 0.0), (x_p, y_p - 1.5, -0.3 * h), 4.8, 4.8),
-        Lamina((x_p - 1.5, y_p - 2.0), (0.0, roof), -0.45 * h, 0.18 * h, 5.4, 0.2),
+        Lamina((x_p - 1.5, y_p - 2.0), (0.0, roof), -0.45 * h, 0.04 * h, 5.4, 0.2),
         Bar((x_p - 2.0, y_p + 4.0, -1.0), (level.span_mm / 2 - 3.2, y_p + 4.0, -3.0), 4.2, 3.2),
         Bar((0.0, roof + 0.5, z), end, 5.4, 3.8),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from anatomica.data.phantoms import Phantom
+from anatomica.data.phantoms import Phantom, spine_statistics
 from anatomica.data.phantoms.published import Measure, Published
 
 
@@ -35,6 +35,18 @@ def canal(level: str, axis: int) -> Measure:
         if level not in phantom.truth.betti:
             return float("nan")
         return _run_mm(phantom, "", np.array(phantom.truth.landmarks_mm[f"{level} canal"]), np.eye(3)[axis])
+
+    return measure
+
+
+def apart(first: str, second: str) -> Measure:
+    """Distance of two landmarks in mm; nan where one is not seen."""
+
+    def measure(phantom: Phantom) -> float:
+        marks = phantom.truth.landmarks_mm
+        if first not in marks or second not in marks:
+            return float("nan")
+        return float(np.linalg.norm(np.array(marks[first]) - np.array(marks[second])))
 
     return measure
 
@@ -80,7 +92,24 @@ def reference_diameter(phantom: Phantom) -> float:
 
 _EGWU = "Egwu 2019, J Anat Soc India 68:110, 26 male columns"
 _CHUGHTAI = "Chughtai, Pak J Neurol Surg, thoracic spine CT, 200 adults"
+_VID = "VID keypoints (ImFusion), CT"
+
+
+def _spacing(upper: str, lower: str) -> Published:
+    """The distance of two neighbouring body centres, from the table of real columns."""
+    _, count, mean, sd = next(row for row in spine_statistics.SPACING if row[0] == f"{upper}-{lower}")
+    return Published(
+        f"{upper} to {lower}",
+        "mm",
+        mean,
+        sd,
+        f"{_VID}, body centres, {count} columns",
+        apart(f"{upper} body", f"{lower} body"),
+    )
+
+
 SPINAL: tuple[Published, ...] = (
+    *(_spacing(a, b) for a, b in (("C4", "C5"), ("T2", "T3"), ("T8", "T9"), ("T12", "L1"), ("L3", "L4"))),
     Published("T9 body height", "mm", 20.46, 3.08, f"{_EGWU}, posterior", body_height("T9")),
     Published(
         "T12 body height",
@@ -90,7 +119,14 @@ SPINAL: tuple[Published, ...] = (
         "Bang 2019, Clin Interv Aging 14:375, MRI, dorsal, 80 women without fracture",
         body_height("T12"),
     ),
-    Published("T6 canal width", "mm", 19.18, 1.6, f"{_CHUGHTAI}, interpedicular", canal("T6", 0)),
+    Published(
+        "T6 pedicles apart",
+        "mm",
+        21.63,
+        1.69,
+        f"{_VID}, centre to centre, 157 columns",
+        apart("T6 pedicle left", "T6 pedicle right"),
+    ),
     Published("T7 canal depth", "mm", 17.03, 1.01, _CHUGHTAI, canal("T7", 1)),
     Published(
         "thoracic disc",

@@ -47,7 +47,10 @@ class Warp:
         target = np.asarray(points, dtype=np.float64).reshape(-1, 3)
         q = target @ self.rotation.T
         for _ in range(15):
+            before = q
             q = (target - self._shift(q)) @ self.rotation.T
+            if np.abs(q - before).max(initial=0.0) < 1e-4:
+                break
         return q - self.centre_mm
 
     def _shift(self, q: Array) -> Array:
