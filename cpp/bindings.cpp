@@ -134,12 +134,15 @@ nb::object make_rows(const std::vector<Row>& rows) {
 }
 
 nb::tuple triangulate(const meshing::Mesher& mesher, const Points& points, std::array<double, 3> spacing,
-                      int steps) {
+                      int rounds) {
   using meshing::Triangle;
   auto x = from_points(points, mesher.complex.start.size());
+  std::vector<std::int32_t> tangled;
   const meshing::Triangulation made = [&] {
     const nb::gil_scoped_release release;
-    return mesher.triangulate(std::move(x), spacing, steps);
+    auto triangulation = mesher.triangulate(std::move(x), spacing, rounds);
+    tangled = mesher.tangled(triangulation);
+    return triangulation;
   }();
   const auto& triangles = made.faces.triangles;
   return nb::make_tuple(
@@ -147,7 +150,8 @@ nb::tuple triangulate(const meshing::Mesher& mesher, const Points& points, std::
       make_rows<std::int32_t, 3>(triangles, [](const Triangle& t) { return t.corners; }),
       make_rows<std::uint8_t, 2>(triangles, [](const Triangle& t) { return std::array{t.below, t.above}; }),
       make_array<std::int8_t>(triangles.size(),
-                              [&](std::int8_t* out) { std::copy(made.axis.begin(), made.axis.end(), out); }));
+                              [&](std::int8_t* out) { std::copy(made.axis.begin(), made.axis.end(), out); }),
+      tangled);
 }
 
 nb::object crossings(
@@ -181,13 +185,14 @@ NB_MODULE(_kernel, m) {
   nb::class_<Mesher>(m, "Mesher")
       .def(
           "__init__",
-          [](Mesher* self, const Volume<std::uint8_t>& volume) {
+          [](Mesher* self, const Volume<std::uint8_t>& volume, const std::vector<std::int32_t>& pinned) {
+            const std::array<std::int64_t, 3> shape{static_cast<std::int64_t>(volume.shape(0)),
+                                                    static_cast<std::int64_t>(volume.shape(1)),
+                                                    static_cast<std::int64_t>(volume.shape(2))};
             const nb::gil_scoped_release release;
-            new (self) Mesher(volume.data(), {static_cast<std::int64_t>(volume.shape(0)),
-                                              static_cast<std::int64_t>(volume.shape(1)),
-                                              static_cast<std::int64_t>(volume.shape(2))});
+            new (self) Mesher(volume.data(), shape, pinned);
           },
-          nb::arg("labels").noconvert())
+          nb::arg("labels").noconvert(), nb::arg("pinned"))
       .def_prop_ro("start", [](const Mesher& mesher) { return make_rows<float, 3>(mesher.complex.start); })
       .def_prop_ro("low", [](const Mesher& mesher) { return make_rows<float, 3>(mesher.complex.low); })
       .def_prop_ro("high", [](const Mesher& mesher) { return make_rows<float, 3>(mesher.complex.high); })
@@ -204,7 +209,7 @@ NB_MODULE(_kernel, m) {
             return make_rows<float, 3>(x);
           },
           nb::arg("points"), nb::arg("rounds"), nb::arg("every"))
-      .def("triangulate", &triangulate, nb::arg("points"), nb::arg("spacing"), nb::arg("steps"));
+      .def("triangulate", &triangulate, nb::arg("points"), nb::arg("spacing"), nb::arg("rounds"));
   m.def("crossings", &crossings, nb::arg("points").noconvert(), nb::arg("triangles").noconvert());
   m.def("release_scratch", [] { pool<float>().clear(), pool<double>().clear(); });
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "mesh_link.hpp"
@@ -52,13 +53,17 @@ class Complex {
  public:
   std::vector<Point> start, low, high;  // of each vertex
   std::vector<Octants> labels;          // of the eight voxels around each vertex
+  std::vector<std::int32_t> cell;       // that each vertex is in
+  std::vector<std::uint8_t> special;    // whether it is not the only one in its cell, or on an edge
   std::vector<Quad> quads;
   std::vector<Polygon> polygons;
   std::vector<Vertex> ring;
   std::vector<Edge> edges;
   std::array<std::int64_t, 256> voxels{};  // of each label
 
-  Complex(const Label* volume, std::array<std::int64_t, 3> shape) : shape_(shape) {
+  // Cells that are `pinned` get one vertex, and no edge of theirs is split.
+  Complex(const Label* volume, std::array<std::int64_t, 3> shape, const std::vector<std::int32_t>& pinned)
+      : shape_(shape), pinned_(pinned.begin(), pinned.end()) {
     double count = 1;
     for (const auto n : shape) count *= static_cast<double>(n + 2);
     if (count >= static_cast<double>(1u << 31))
@@ -156,26 +161,34 @@ class Complex {
     vertex_of_.reset(new Vertex[static_cast<std::size_t>((nx + 1) * (ny + 1) * (nz + 1))]);
     start.reserve(cells_.size()), low.reserve(cells_.size()), high.reserve(cells_.size());
     labels.reserve(cells_.size());
-    for (const Cell& cell : cells_) {
-      if (is_simple(cell.labels)) {
-        vertex_of_[cell.index] = add_vertex(cell.index, cell.labels, {0, 0, 0}, kReach);
+    for (const Cell& own : cells_) {
+      if (is_simple(own.labels)) {
+        vertex_of_[own.index] = add_vertex(own.index, own.labels, {0, 0, 0}, kReach);
         continue;
       }
-      const Link link(cell.labels);
+      if (is_pinned(own.index)) {
+        vertex_of_[own.index] = add_vertex(own.index, own.labels, {0, 0, 0}, kReach);
+        continue;
+      }
+      int whole = 0;
+      for (int h = 0; h < 6; ++h) whole |= is_pinned(own.index + (h % 2 ? 1 : -1) * step(h / 2)) << h;
+      const Link link(own.labels, whole);
       if (link.groups() > 1) {
-        vertex_of_[cell.index] = -1 - static_cast<Vertex>(links_.size());
+        vertex_of_[own.index] = -1 - static_cast<Vertex>(links_.size());
         first_vertex_.push_back(static_cast<Vertex>(start.size()));
         links_.push_back(link);
-        for (int g = 0; g < link.groups(); ++g) add_vertex(cell.index, cell.labels, link.offset(g), kNarrow);
+        for (int g = 0; g < link.groups(); ++g) add_vertex(own.index, own.labels, link.offset(g), kNarrow);
       } else {
-        vertex_of_[cell.index] = add_vertex(cell.index, cell.labels, {0, 0, 0}, kReach);
+        vertex_of_[own.index] = add_vertex(own.index, own.labels, {0, 0, 0}, kReach);
       }
     }
   }
 
-  Vertex add_vertex(std::int32_t cell, const Octants& around, Point offset, float reach) {
+  bool is_pinned(std::int32_t index) const { return !pinned_.empty() && pinned_.count(index) > 0; }
+
+  Vertex add_vertex(std::int32_t index, const Octants& around, Point offset, float reach) {
     Point at, least, most;
-    const auto place = place_of(cell);
+    const auto place = place_of(index);
     for (int axis = 0; axis < 3; ++axis) {
       // A vertex on the volume's rim stays on it: what the volume cuts is cut flat.
       const bool rim = place[axis] == 0 || place[axis] == shape_[axis];
@@ -185,12 +198,13 @@ class Complex {
       least[axis] = at[axis] - room, most[axis] = at[axis] + room;
     }
     start.push_back(at), low.push_back(least), high.push_back(most), labels.push_back(around);
+    cell.push_back(index), special.push_back(reach < kReach);
     return static_cast<Vertex>(start.size() - 1);
   }
 
-  std::array<std::int64_t, 3> place_of(std::int32_t cell) const {
+  std::array<std::int64_t, 3> place_of(std::int32_t index) const {
     const auto [nx, ny, nz] = shape_;
-    return {cell / ((ny + 1) * (nz + 1)), cell / (nz + 1) % (ny + 1), cell % (nz + 1)};
+    return {index / ((ny + 1) * (nz + 1)), index / (nz + 1) % (ny + 1), index % (nz + 1)};
   }
 
   std::int32_t step(int axis) const {
@@ -199,37 +213,37 @@ class Complex {
   }
 
   // The vertex at which a copy of a grid edge ends in a cell.
-  Vertex vertex(std::int32_t cell, int half_axis, int copy) const {
-    const Vertex v = vertex_of_[cell];
+  Vertex vertex(std::int32_t index, int half_axis, int copy) const {
+    const Vertex v = vertex_of_[index];
     if (v >= 0) return v;
     return first_vertex_[-1 - v] + links_[-1 - v].group(half_axis, copy);
   }
 
-  static std::int64_t edge_key(std::int32_t cell, int axis) {
-    return 3 * static_cast<std::int64_t>(cell) + axis;
+  static std::int64_t edge_key(std::int32_t index, int axis) {
+    return 3 * static_cast<std::int64_t>(index) + axis;
   }
 
   void make_edges() {
     edges.reserve(2 * cells_.size());
-    for (const Cell& cell : cells_)
+    for (const Cell& own : cells_)
       for (int axis = 0; axis < 3; ++axis) {
-        const Quarter l = quarter(cell.labels, 2 * axis + 1);
+        const Quarter l = quarter(own.labels, 2 * axis + 1);
         if (l[0] == l[1] && l[1] == l[2] && l[2] == l[3]) continue;
-        const EdgeSplit split = split_of(l);
-        const bool feature = is_feature(cell.index, axis, l);
-        const std::int32_t next = cell.index + step(axis);
+        const EdgeSplit split = split_of(l, is_pinned(own.index) || is_pinned(own.index + step(axis)));
+        const bool feature = is_feature(own.index, axis, l);
+        const std::int32_t next = own.index + step(axis);
         const int copies = split.parity < 0 ? 1 : 2;
         std::array<Vertex, 2> from, to, middle{-1, -1};
         for (int c = 0; c < copies; ++c)
-          from[c] = vertex(cell.index, 2 * axis + 1, c), to[c] = vertex(next, 2 * axis, c);
+          from[c] = vertex(own.index, 2 * axis + 1, c), to[c] = vertex(next, 2 * axis, c);
         if (copies == 2) {
           // Two edges between the same two vertices would be one: each then gets a vertex in the middle.
           if (from[0] == from[1] && to[0] == to[1]) {
-            for (int c = 0; c < 2; ++c) middle[c] = add_middle(cell.index, axis, l, split.parity + 2 * c);
+            for (int c = 0; c < 2; ++c) middle[c] = add_middle(own.index, axis, l, split.parity + 2 * c);
             beside_middle_.resize(start.size());
             beside_middle_[from[0]] = beside_middle_[to[0]] = true;
           }
-          splits_[edge_key(cell.index, axis)] = {split, middle};
+          splits_[edge_key(own.index, axis)] = {split, middle};
           if (split.lens) add_lens(l, split, from, middle, to);
         }
         for (int c = 0; c < copies; ++c) {
@@ -245,9 +259,9 @@ class Complex {
   }
 
   // Three labels, with what is outside the volume counted as one of its own.
-  bool is_feature(std::int32_t cell, int axis, const Quarter& l) const {
+  bool is_feature(std::int32_t index, int axis, const Quarter& l) const {
     if (distinct(std::array<int, 4>{l[0], l[1], l[2], l[3]}) >= 3) return true;
-    const auto place = place_of(cell);
+    const auto place = place_of(index);
     const int i = (axis + 1) % 3, j = (axis + 2) % 3;
     if (place[i] > 0 && place[j] > 0 && place[i] < shape_[i] && place[j] < shape_[j]) return false;
     std::array<int, 4> seen;
@@ -268,13 +282,13 @@ class Complex {
     return found;
   }
 
-  Vertex add_middle(std::int32_t cell, int axis, const Quarter& l, int turn) {
+  Vertex add_middle(std::int32_t index, int axis, const Quarter& l, int turn) {
     Octants both;
     for (int t = 0; t < 4; ++t) both[around(2 * axis, t)] = both[around(2 * axis + 1, t)] = l[t];
     Point offset{0, 0, 0};
     offset[(axis + 1) % 3] = kTurn[turn][0] ? 0.25f : -0.25f;
     offset[(axis + 2) % 3] = kTurn[turn][1] ? 0.25f : -0.25f;
-    const Vertex v = add_vertex(cell, both, offset, kNarrow);
+    const Vertex v = add_vertex(index, both, offset, kNarrow);
     for (auto* p : {&start[v], &low[v], &high[v]}) (*p)[axis] += 0.5f;
     return v;
   }
@@ -295,19 +309,19 @@ class Complex {
   // The face between two voxels is found by the lowest of its four cells.
   void make_faces() {
     quads.reserve(cells_.size());
-    for (const Cell& cell : cells_)
+    for (const Cell& own : cells_)
       for (int axis = 0; axis < 3; ++axis) {
         const int below = octant(axis, 0, 1, 1), above = octant(axis, 1, 1, 1);
-        if (cell.labels[below] == cell.labels[above]) continue;
-        add_face(cell, axis, cell.labels[below], cell.labels[above]);
+        if (own.labels[below] == own.labels[above]) continue;
+        add_face(own, axis, own.labels[below], own.labels[above]);
       }
   }
 
-  void add_face(const Cell& cell, int axis, Label below, Label above) {
+  void add_face(const Cell& own, int axis, Label below, Label above) {
     const int i = (axis + 1) % 3, j = (axis + 2) % 3;
     const std::int32_t si = step(i), sj = step(j);
-    const std::array<std::int32_t, 4> at{cell.index, cell.index + si, cell.index + si + sj, cell.index + sj};
-    const auto place = place_of(cell.index);
+    const std::array<std::int32_t, 4> at{own.index, own.index + si, own.index + si + sj, own.index + sj};
+    const auto place = place_of(own.index);
     Point centre;
     for (int k = 0; k < 3; ++k) centre[k] = static_cast<float>(place[k]) - (k == axis ? 0.5f : 0.f);
     bool plain = true;
@@ -369,6 +383,7 @@ class Complex {
   };
 
   const std::array<std::int64_t, 3> shape_;
+  const std::unordered_set<std::int32_t> pinned_;
   std::vector<Label> padded_;
   std::vector<Cell> cells_;
   std::unique_ptr<Vertex[]>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -47,15 +48,17 @@ class Crossings {
     step_ = std::max<std::int64_t>(1, std::llround(std::ldexp(std::min(extent, kCell), exponent)));
   }
 
-  // Index pairs, the smaller first, in ascending order.
-  std::vector<std::pair<std::int32_t, std::int32_t>> find() const {
+  // Index pairs, the smaller first, in ascending order. With `suspects` only the pairs that have one.
+  std::vector<std::pair<std::int32_t, std::int32_t>> find(
+      const std::vector<std::uint8_t>* suspects = nullptr) const {
     std::vector<std::pair<std::int32_t, std::int32_t>> found;
-    const std::vector<Entry> entries = sorted_entries();
+    const std::vector<Entry> entries = sorted_entries(suspects);
     for (std::size_t begin = 0, end; begin < entries.size(); begin = end) {
       for (end = begin + 1; end < entries.size() && entries[end].cell == entries[begin].cell;) ++end;
       for (std::size_t i = begin; i < end; ++i)
         for (std::size_t j = i + 1; j < end; ++j) {
           const std::int32_t a = entries[i].triangle, b = entries[j].triangle;
+          if (suspects != nullptr && !(*suspects)[a] && !(*suspects)[b]) continue;
           if (boxes_meet(a, b) && home_of(a, b) == entries[begin].cell && cross(a, b))
             found.emplace_back(std::min(a, b), std::max(a, b));
         }
@@ -101,25 +104,38 @@ class Crossings {
     return at(x, 0) << 42 | at(y, 1) << 21 | at(z, 2);
   }
 
-  std::vector<Entry> sorted_entries() const {
+  // Each triangle in every bucket that its box meets, by bucket; with suspects, in theirs only.
+  std::vector<Entry> sorted_entries(const std::vector<std::uint8_t>* suspects) const {
+    std::unordered_set<std::uint64_t> wanted;
+    if (suspects != nullptr)
+      for (std::size_t t = 0; t < boxes_.size(); ++t)
+        if ((*suspects)[t]) each_bucket(boxes_[t], [&](std::uint64_t cell) { wanted.insert(cell); });
+    std::vector<std::uint8_t> hashes(1 << 16, suspects == nullptr);  // most buckets are ruled out by a byte
+    for (const std::uint64_t cell : wanted) hashes[hash(cell)] = 1;
     std::vector<Entry> entries;
-    entries.reserve(4 * count_);
-    for (std::size_t t = 0; t < boxes_.size(); ++t) {
-      const Box& b = boxes_[t];
-      Lattice first, last;
-      for (int axis = 0; axis < 3; ++axis) {
-        first[axis] = (b.low[axis] - origin_[axis]) / step_;
-        last[axis] = (b.high[axis] - origin_[axis]) / step_;
-      }
-      for (std::int64_t x = first[0]; x <= last[0]; ++x)
-        for (std::int64_t y = first[1]; y <= last[1]; ++y)
-          for (std::int64_t z = first[2]; z <= last[2]; ++z)
-            entries.push_back({static_cast<std::uint64_t>(x) << 42 | static_cast<std::uint64_t>(y) << 21 |
-                                   static_cast<std::uint64_t>(z),
-                               static_cast<std::int32_t>(t)});
-    }
+    for (std::size_t t = 0; t < boxes_.size(); ++t)
+      each_bucket(boxes_[t], [&](std::uint64_t cell) {
+        if (hashes[hash(cell)] && (suspects == nullptr || wanted.count(cell) > 0))
+          entries.push_back({cell, static_cast<std::int32_t>(t)});
+      });
     std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.cell < b.cell; });
     return entries;
+  }
+
+  static std::size_t hash(std::uint64_t cell) { return cell * 0x9e3779b97f4a7c15u >> 48; }
+
+  template <class Do>
+  void each_bucket(const Box& box, Do act) const {
+    Lattice first, last;
+    for (int axis = 0; axis < 3; ++axis) {
+      first[axis] = (box.low[axis] - origin_[axis]) / step_;
+      last[axis] = (box.high[axis] - origin_[axis]) / step_;
+    }
+    for (std::int64_t x = first[0]; x <= last[0]; ++x)
+      for (std::int64_t y = first[1]; y <= last[1]; ++y)
+        for (std::int64_t z = first[2]; z <= last[2]; ++z)
+          act(static_cast<std::uint64_t>(x) << 42 | static_cast<std::uint64_t>(y) << 21 |
+              static_cast<std::uint64_t>(z));
   }
 
   bool boxes_meet(std::int32_t a, std::int32_t b) const {

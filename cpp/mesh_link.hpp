@@ -41,13 +41,14 @@ inline Quarter quarter(const Octants& labels, int half_axis) {
 // What becomes of a grid edge with the four labels `around` it. `parity` says which of its diagonals is a
 // tissue that touches itself there (0: turns 0 and 2, 1: turns 1 and 3, -1: none): the edge then has two
 // copies, copy c beside turn parity + 2 c. `lens`: the gap between the copies is a face between two labels.
-// `pinched`: both diagonals are tissues, so neither may be joined and the edge is not split.
+// `pinched`: the edge is not split although a tissue touches itself there: both diagonals are tissues, so
+// that neither may be joined, or the edge is to be left whole.
 struct EdgeSplit {
   int parity = -1;
   bool lens = false, pinched = false;
 };
 
-inline EdgeSplit split_of(const Quarter& l) {
+inline EdgeSplit split_of(const Quarter& l, bool whole) {
   EdgeSplit split;
   const bool even = l[0] == l[2] && l[0] != l[1] && l[0] != l[3];
   const bool odd = l[1] == l[3] && l[1] != l[0] && l[1] != l[2];
@@ -61,14 +62,16 @@ inline EdgeSplit split_of(const Quarter& l) {
   } else if (odd && l[1] != 0) {
     split.parity = 1, split.lens = true;
   }
+  if (whole && split.parity >= 0) split = {-1, false, true};
   return split;
 }
 
 // The vertices of one cell and which of them each half-axis leads to.
 class Link {
  public:
-  explicit Link(const Octants& labels) : labels_(labels) {
-    for (int h = 0; h < 6; ++h) split_[h] = split_of(quarter(labels, h));
+  // `whole`: the half-axes that are not to be split, as bits.
+  Link(const Octants& labels, int whole) : labels_(labels) {
+    for (int h = 0; h < 6; ++h) split_[h] = split_of(quarter(labels, h), whole >> h & 1);
     find_regions();
     find_arcs();
     join_arcs();

@@ -25,25 +25,34 @@ class Triangulation {
   Faces faces;                    // triangles only
   std::vector<std::int8_t> axis;  // of the voxels' face that each triangle stands for, 3: of a lens
 
-  Triangulation(const Complex& complex, const std::vector<Point>& x, const std::array<double, 3>& spacing)
+  // With a triangulation from `before` its choices are kept where they still do.
+  Triangulation(const Complex& complex, const std::vector<Point>& x, const std::array<double, 3>& spacing,
+                const Triangulation* before = nullptr)
       : points(x), low(complex.low), high(complex.high), labels(complex.labels), spacing_(spacing) {
     faces.triangles.reserve(2 * complex.quads.size());
     axis.reserve(2 * complex.quads.size());
+    choices_.reserve(complex.quads.size() + complex.polygons.size());
     for (const Quad& q : complex.quads) {
-      const int diagonal = choose(q);
-      if (diagonal < 0)
-        fan(q.corners.data(), 4, q);
+      const int old = before == nullptr ? kNone : before->choices_[choices_.size()];
+      const int choice = choose(q, old);
+      if (choice < 0)
+        fan(q.corners.data(), 4, q, old < 0 ? before->points[-1 - old] : q.centre, old < 0);
       else
-        cut(q.corners.data(), diagonal, q);
+        cut(q.corners.data(), choice, q), choices_.push_back(choice);
     }
     for (const Polygon& p : complex.polygons) {
+      const int old = before == nullptr ? kNone : before->choices_[choices_.size()];
       const Vertex* ring = complex.ring.data() + p.first;
-      if (p.axis < 3)
-        fan(ring, p.count, p);
-      else if (p.count == 3)
+      if (p.axis < 3) {
+        fan(ring, p.count, p, old < 0 ? before->points[-1 - old] : p.centre, old < 0);
+        continue;
+      }
+      const int choice = old != kNone ? old : smallest_angle(ring, 0) < smallest_angle(ring, 1);
+      if (p.count == 3)
         add(ring[0], ring[1], ring[2], p);
       else
-        cut(ring, smallest_angle(ring, 0) < smallest_angle(ring, 1), p);
+        cut(ring, choice, p);
+      choices_.push_back(choice);
     }
   }
 
@@ -55,7 +64,8 @@ class Triangulation {
 
   static double turn(const Seen& a, const Seen& b) { return a.s * b.t - a.t * b.s; }
 
-  int choose(const Quad& q) const {
+  int choose(const Quad& q, int old) const {
+    if (old < 0) return -1;
     const int k = q.axis, i = (k + 1) % 3, j = (k + 2) % 3;
     std::array<Seen, 4> seen;
     for (int n = 0; n < 4; ++n) {
@@ -64,6 +74,7 @@ class Triangulation {
                  p[k] - static_cast<double>(q.centre[k]) + 0.5};
     }
     const bool first = in_envelope(seen, 0), second = in_envelope(seen, 1);
+    if ((old == 0 && first) || (old == 1 && second)) return old;
     if (first && second) return smallest_angle(q.corners.data(), 0) < smallest_angle(q.corners.data(), 1);
     return first ? 0 : second ? 1 : -1;
   }
@@ -79,7 +90,7 @@ class Triangulation {
     const double s = a.s + share * (b.s - a.s), t = a.t + share * (b.t - a.t), z = a.z + share * (b.z - a.z);
     const double far = (s * w.s + t * w.t) / (w.s * w.s + w.t * w.t);
     // Not all the way to w, where the triangle would have no area.
-    return far <= kShy && z >= far * w.z && z <= 1 - far * (1 - w.z);
+    return far <= kShy && z >= far * w.z + kTiny && z <= 1 - far * (1 - w.z) - kTiny;
   }
 
   Vector in_mm(Vertex v) const {
@@ -112,17 +123,18 @@ class Triangulation {
     add(q[diagonal], q[diagonal + 2], q[(diagonal + 3) % 4], face);
   }
 
+  // Triangles around a point on the segment: at `at` if that is where it was before, else amid the corners.
   template <class Face>
-  void fan(const Vertex* ring, std::int32_t count, const Face& face) {
-    Point at = face.centre;
+  void fan(const Vertex* ring, std::int32_t count, const Face& face, Point at, bool placed) {
     double sum = 0, weights = 0;
     const int k = face.axis, i = (k + 1) % 3, j = (k + 2) % 3;
-    for (std::int32_t n = 0; n < count; ++n) {
+    for (std::int32_t n = 0; n < count && !placed; ++n) {
       const Point& p = points[ring[n]];
       const double w = 1 / (std::hypot(p[i] - at[i], p[j] - at[j]) + 1e-3);
       sum += w * p[k], weights += w;
     }
-    at[k] = std::clamp(static_cast<float>(sum / weights), face.centre[k] - kReach, face.centre[k] + kReach);
+    if (!placed)
+      at[k] = std::clamp(static_cast<float>(sum / weights), face.centre[k] - kReach, face.centre[k] + kReach);
     const Vertex middle = static_cast<Vertex>(points.size());
     points.push_back(at), low.push_back(at), high.push_back(at);
     low.back()[k] = face.centre[k] - kReach, high.back()[k] = face.centre[k] + kReach;
@@ -131,6 +143,7 @@ class Triangulation {
     bool rim = true;  // a cut of the volume stays flat
     for (std::int32_t n = 0; n < count; ++n) rim &= low[ring[n]][k] == high[ring[n]][k];
     if (rim) low.back()[k] = high.back()[k] = at[k];
+    choices_.push_back(-1 - middle);
     for (std::int32_t n = 0; n < count; ++n) add(middle, ring[n], ring[(n + 1) % count], face);
   }
 
@@ -140,8 +153,10 @@ class Triangulation {
     axis.push_back(static_cast<std::int8_t>(face.axis));
   }
 
-  static constexpr double kShy = 0.9;
+  static constexpr int kNone = 2;
+  static constexpr double kShy = 0.9, kTiny = 1e-4;
   const std::array<double, 3> spacing_;
+  std::vector<int> choices_;  // of each quad, then polygon: a diagonal, or -1 - the vertex on the segment
 };
 
 }  // namespace meshing

@@ -7,11 +7,13 @@ triangle is turned over and none crosses another (`cpp/mesh_link.hpp`, `cpp/mesh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int8, Int32
+from jaxtyping import Float32, Float64, Int8, Int32, UInt8
 
 from anatomica.errors import AnatomicaError
 from anatomica.homology import _kernel  # pyright: ignore[reportAttributeAccessIssue]
@@ -22,11 +24,13 @@ ROUNDS = 60
 """Steps of relaxation. RMS distance from the true surface of a sphere (radius 20), an ellipsoid and a plane
 of slope 0.1, in voxels: 0.053, 0.068 and 0.18 after 30 steps, 0.044, 0.063 and 0.083 after 60, 0.043, 0.062
 and 0.076 after 100 (tests/mesh/test_surface.py has the shapes)."""
-STEPS = 6
-"""Newton steps for the volumes of the finished triangles, at most; one or two are usual."""
+CORRECTIONS = 6
+"""Rounds of correcting the volumes and choosing the triangles anew, at most; one or two are usual."""
 LATTICE = 2.0**16
 """Vertices lie at multiples of 1 / LATTICE voxel, so that the exact crossing test sees just what is
 written."""
+
+Points = Float32[np.ndarray, "p 3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,29 +81,40 @@ def _cones(vertices: np.ndarray, triangles: np.ndarray) -> Float64[np.ndarray, "
 def surface(label_map: LabelMap) -> Surface:
     """The surface of a label map from its voxels only: as smooth as they allow, volumes those of the voxels.
 
-    The vertices minimise the surface's bending within their cells, so that every voxel's centre stays
-    inside its own tissue; then each label's border moves along its normals by a bias of the label's own
-    until all volumes are those of the voxels.
+    The vertices minimise the surface's bending within their cells, so that every voxel's centre stays inside
+    its own tissue; then each label's border moves along its normals by a bias of the label's own until all
+    volumes are those of the voxels.
     """
-    mesher = mesher_of(label_map)
-    return triangulated(label_map, mesher, mesher.relax(mesher.start, ROUNDS, ROUNDS))
+    return surface_with(label_map, lambda mesher: mesher.relax(mesher.start, ROUNDS, ROUNDS))
 
 
-def mesher_of(label_map: LabelMap):
-    """The kernel's mesher for a label map, in voxels and positions in the label table."""
+def surface_with(label_map: LabelMap, place: Callable[[Any], Points]) -> Surface:
+    """The surface whose vertices are where `place` puts those of a kernel's mesher (voxels)."""
     if not label_map.array.any():
         raise AnatomicaError("the label map has no tissue, so there is no surface to make")
-    return _kernel.Mesher(np.ascontiguousarray(label_map.table.index[label_map.array], dtype=np.uint8))
+    labels = np.ascontiguousarray(label_map.table.index[label_map.array], dtype=np.uint8)
+    spacing = tuple(label_map.spacing_mm.tolist())
+    pinned: set[int] = set()
+    while True:
+        mesher = _kernel.Mesher(labels, sorted(pinned))
+        *made, tangled = mesher.triangulate(place(mesher), spacing, CORRECTIONS)
+        # Several vertices in one cell may get into each other's way. There one vertex has to do: the tissue
+        # touches itself, which the proof reports, but nothing crosses.
+        if not tangled:
+            return _in_mm(label_map, *made)
+        pinned.update(tangled)
 
 
-def triangulated(
-    label_map: LabelMap, mesher, points: Float32[np.ndarray, "p 3"], steps: int = STEPS
+def _in_mm(
+    label_map: LabelMap,
+    points: Points,
+    triangles: Int32[np.ndarray, "t 3"],
+    between: UInt8[np.ndarray, "t 2"],
+    axis: Int8[np.ndarray, " t"],
 ) -> Surface:
-    """The surface whose vertices are at `points` (voxels), its volumes corrected in up to `steps` steps."""
-    points, triangles, between, axis = mesher.triangulate(points, tuple(label_map.spacing_mm.tolist()), steps)
+    """What the kernel made, with label ids, background outside, normals outwards in the label map's frame."""
     lattice = np.round(points.astype(np.float64) * LATTICE) / LATTICE
     vertices = lattice @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
-    # Out of the later label of the table into the earlier: the background is outside of everything.
     turned = between[:, 0] < between[:, 1]
     ids = np.array(label_map.table.ids, dtype=np.int32)
     sides = ids[np.where(turned[:, None], between[:, ::-1], between)]
