@@ -19,11 +19,11 @@ class Crossings {
   using Lattice = std::array<std::int64_t, 3>;
 
  public:
-  // points: (count, 3) in C order, with a unit in which triangles are about 1 large.
+  // points: (count, 3) in C order.
   Crossings(const double* points, std::size_t count, const std::int32_t* triangles,
             std::size_t triangle_count)
       : triangles_(triangles), count_(triangle_count) {
-    double extent = 0;
+    double extent = 0, sum = 0;
     for (std::size_t t = 0; t < count_; ++t)
       for (int axis = 0; axis < 3; ++axis) {
         double low = 1e300, high = -1e300;
@@ -31,12 +31,13 @@ class Crossings {
           const double x = points[3 * static_cast<std::size_t>(triangles[3 * t + n]) + axis];
           low = std::min(low, x), high = std::max(high, x);
         }
-        extent = std::max(extent, high - low);
+        extent = std::max(extent, high - low), sum += high - low;
       }
     if (!(extent > 0)) return;
-    // Two triangles whose boxes meet span twice the extent at most: 2^20 lattice steps, 2^63 > 6 * 2^60.
-    int exponent = 16;
-    while (exponent > -40 && std::ldexp(2 * extent, exponent) > 1 << 20) --exponent;
+    // Two triangles whose boxes meet span twice the extent at most: 2^20 steps, 6 * 2^60 < 2^63.
+    int exponent = 0;
+    std::frexp(2 * extent, &exponent);
+    exponent = 20 - exponent;
     lattice_.resize(count);
     for (std::size_t v = 0; v < count; ++v)
       for (int axis = 0; axis < 3; ++axis) {
@@ -45,7 +46,9 @@ class Crossings {
         lattice_[v][axis] = std::llround(scaled);
       }
     find_boxes();
-    step_ = std::max<std::int64_t>(1, std::llround(std::ldexp(std::min(extent, kCell), exponent)));
+    // Buckets are twice as wide as the mean triangle, but none of these shall fill too many of them.
+    const double wide = std::max(2 * sum / static_cast<double>(3 * count_), extent / 16);
+    step_ = std::max<std::int64_t>(1, std::llround(std::ldexp(wide, exponent)));
   }
 
   // Index pairs, the smaller first, in ascending order. With `suspects` only the pairs that have one.
@@ -68,8 +71,6 @@ class Crossings {
   }
 
  private:
-  static constexpr double kCell = 1.5;  // edge of a bucket: about a triangle's size
-
   struct Box {
     Lattice low, high;
   };

@@ -7,7 +7,7 @@ from scipy import ndimage
 from anatomica.errors import AnatomicaError
 from anatomica.homology import betti_numbers
 from anatomica.labels import LabelTable
-from anatomica.mesh import surface
+from anatomica.mesh import surface_of
 from anatomica.mesh.topology import topology
 from anatomica.volume import LabelMap
 
@@ -49,7 +49,7 @@ def random_map(seed: int, shape: tuple[int, int, int] | None = None) -> LabelMap
 )
 def test_relaxation_finds_the_shape_behind_the_voxels(distance, allowed) -> None:
     rim = np.abs(grid()).max(-1) < 29
-    made = surface(label_map((distance(grid()) < 0) & rim))
+    made = surface_of(label_map((distance(grid()) < 0) & rim))
     x = made.vertices - CENTRE
     x = x[np.abs(x).max(1) < 24]
     # First order: the field over the length of its gradient.
@@ -61,7 +61,7 @@ def test_relaxation_finds_the_shape_behind_the_voxels(distance, allowed) -> None
 @pytest.mark.parametrize("seed", range(60))
 def test_every_label_map_has_a_closed_surface_of_its_topology_and_volumes(seed: int) -> None:
     given = random_map(seed)
-    made = surface(given)
+    made = surface_of(given)
     assert (made.sides[:, 0] != made.sides[:, 1]).all()
     assert len(np.unique(np.sort(made.triangles, axis=1), axis=0)) == len(made.triangles)
     for name in given.present():
@@ -74,7 +74,7 @@ def test_every_label_map_has_a_closed_surface_of_its_topology_and_volumes(seed: 
 def test_unions_drop_the_faces_inside() -> None:
     array = np.zeros((12, 12, 12), int)
     array[2:10, 2:10, 2:6], array[2:10, 2:10, 6:10] = 1, 2
-    made = surface(label_map(array))
+    made = surface_of(label_map(array))
     assert made.volume_ml("a", "b") == pytest.approx(made.volume_ml("a") + made.volume_ml("b"))
     assert len(made.of("a", "b")) < len(made.of("a")) + len(made.of("b"))
     assert topology(made.vertices, made.of("a", "b")).betti == (1, 0, 0)
@@ -87,7 +87,7 @@ def test_normals_point_out_of_the_first_side_in_any_frame() -> None:
         affine = affine.copy()
         affine[:3, 3] = 5.0, -40.0, 300.0
         given = label_map(array, affine)
-        made = surface(given)
+        made = surface_of(given)
         assert made.present() == ("d",)
         assert set(made.sides[:, 0]) == {7}
         assert set(made.sides[:, 1]) == {0}
@@ -98,7 +98,7 @@ def test_normals_point_out_of_the_first_side_in_any_frame() -> None:
 
 def test_what_the_volume_cuts_is_cut_flat() -> None:
     disc = np.linalg.norm(grid(40)[..., :2] + CENTRE[:2] - 19.7, axis=-1) < 8
-    made = surface(label_map(disc))
+    made = surface_of(label_map(disc))
     z = made.vertices[:, 2]
     assert z.min() == -0.5
     assert z.max() == 39.5
@@ -109,4 +109,4 @@ def test_what_the_volume_cuts_is_cut_flat() -> None:
 
 def test_nothing_to_mesh_is_an_error() -> None:
     with pytest.raises(AnatomicaError, match="no tissue"):
-        surface(label_map(np.zeros((4, 4, 4))))
+        surface_of(label_map(np.zeros((4, 4, 4))))

@@ -78,7 +78,7 @@ def _cones(vertices: np.ndarray, triangles: np.ndarray) -> Float64[np.ndarray, "
     return np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
 
 
-def surface(label_map: LabelMap) -> Surface:
+def surface_of(label_map: LabelMap) -> Surface:
     """The surface of a label map from its voxels only: as smooth as they allow, volumes those of the voxels.
 
     The vertices minimise the surface's bending within their cells, so that every voxel's centre stays inside

@@ -17,6 +17,10 @@ from scipy.sparse.csgraph import connected_components
 
 from anatomica.homology import Betti
 
+ASIDE = np.array([0.4082, 0.1715, 0.8966]) / np.linalg.norm([0.4082, 0.1715, 0.8966])
+"""A direction in which no voxel lies: ways on a sphere lead over it, since opposite points have no shortest
+way."""
+
 
 class Topology(NamedTuple):
     """Of one closed surface: undirected edges that are open or badly oriented, edges with more than two
@@ -124,16 +128,15 @@ def _tubes(vertices: np.ndarray, corners: np.ndarray, fan: np.ndarray, v: int) -
     t, n = at // 3, at % 3
     p = _unit(vertices[corners[t, (n + 1) % 3]] - vertices[v])
     q = _unit(vertices[corners[t, (n + 2) % 3]] - vertices[v])
-    middle = _unit(p + q)
     own = fan[at]
     names = np.unique(own)
     first = np.array([np.flatnonzero(own == name)[0] for name in names])
-    inner = _unit(middle[first] - 1e-4 * _unit(np.cross(p[first], q[first])))
+    inner = _unit(0.37 * p[first] + 0.63 * q[first] - 1e-4 * _unit(np.cross(p[first], q[first])))
     found, region = [], np.arange(len(names))
     for i in range(len(names)):
         for j in range(i):
             if region[i] == i and region[j] == j:
-                crossed = _arcs_cross(inner[i], inner[j], p, q)
+                crossed = _arcs_cross(inner[i], ASIDE, p, q) ^ _arcs_cross(ASIDE, inner[j], p, q)
                 apart = [bool(crossed[own == name].sum() % 2) for name in names]
                 if not any(apart):
                     region[i] = j
