@@ -1,0 +1,66 @@
+"""Vertices on a field's own border: fields whose borders are known."""
+
+import numpy as np
+import torch
+from test_surface import TABLE
+
+from anatomica.mesh import prove, surface_of, surface_of_field
+from anatomica.volume import LabelMap, cube_affine
+
+N = 40
+
+
+def decoded(logits) -> LabelMap:
+    centres = (torch.arange(N) + 0.5) / N
+    r = torch.stack(torch.meshgrid(centres, centres, centres, indexing="ij"), -1).reshape(-1, 3)
+    index = logits(r).argmax(1).reshape(N, N, N).numpy()
+    return LabelMap(np.array(TABLE.ids, dtype=np.uint8)[index], cube_affine(40.0, N), TABLE)
+
+
+def ball(r: torch.Tensor) -> torch.Tensor:
+    """Label 1 within 12.3 voxels of a point, its logit as crooked as a network's."""
+    away = (r - torch.tensor([0.51, 0.49, 0.5])).norm(dim=1) * N - 12.3
+    return torch.stack([torch.tanh(away / 3), torch.zeros_like(away), *[torch.full_like(away, -9)] * 3], 1)
+
+
+def halves(r: torch.Tensor) -> torch.Tensor:
+    """The ball cut into labels 1 and 2 by a tilted plane: three labels meet along a circle."""
+    logits = ball(r)
+    side = (r - 0.5) @ torch.tensor([0.9, 0.3, 0.1]) * 20 - 0.7
+    logits[:, 2] = logits[:, 1] + side
+    return logits
+
+
+def distance(made, select=slice(None)) -> np.ndarray:
+    centre = (np.array([0.51, 0.49, 0.5]) - 0.5) * 40.0
+    return np.abs(np.linalg.norm(made.vertices[select] - centre, axis=1) - 12.3)
+
+
+def test_vertices_lie_on_the_border() -> None:
+    given = decoded(ball)
+    made = surface_of_field(given, ball)
+    # All but the bias that makes the volume of the facets that of the voxels, and what a cell's rim holds
+    # back.
+    assert np.median(distance(made)) < 0.03
+    assert np.percentile(distance(made), 95) < 0.08
+    assert np.median(distance(made)) < 0.5 * np.median(distance(surface_of(given)))
+    assert prove(made, given).holds
+
+
+def test_where_three_labels_meet_all_are_equal() -> None:
+    given = decoded(halves)
+    made = surface_of_field(given, halves)
+    beside = [set(made.triangles[(made.sides == pair).all(1)].ravel()) for pair in ((2, 1), (1, 0), (2, 0))]
+    ring = sorted(set.intersection(*beside))
+    logits = halves(torch.from_numpy(made.vertices[ring] / 40.0 + 0.5).float())[:, :3]
+    assert len(ring) > 40
+    assert (logits.max(1).values - logits.min(1).values).median() < 0.05  # about 0.05 voxels
+    assert prove(made, given).holds
+
+
+def test_the_voxels_decide_where_they_disagree_with_the_field() -> None:
+    given = decoded(ball)
+    repaired = given.array.copy()
+    repaired[18:22, 18:22, :6] = 2  # not in the field
+    given = LabelMap(repaired, given.affine, TABLE)
+    assert prove(surface_of_field(given, ball), given).holds
