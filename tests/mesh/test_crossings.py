@@ -3,14 +3,15 @@ make."""
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from anatomica.homology import _kernel
+from anatomica import _kernel
 
 APART = np.array([[0, 1, 2], [3, 4, 5]], dtype=np.int32)
 
 
-def crossings(points, triangles=APART) -> int:
+def crossings(points: ArrayLike, triangles: ArrayLike = APART) -> int:
     return len(_kernel.crossings(np.array(points, dtype=np.float64), np.array(triangles, dtype=np.int32)))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from test_surface import TABLE
 
+from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.mesh import prove, surface_of, surface_of_field
-from anatomica.volume import LabelMap, cube_affine
 
 N = 40
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
-from anatomica.homology import betti_numbers
-from anatomica.labels import LabelTable
+from anatomica.measurement.homology import betti_numbers
 from anatomica.mesh import surface_of
 from anatomica.mesh.topology import topology
-from anatomica.volume import LabelMap
 
 TABLE = LabelTable.from_names({1: "a", 2: "b", 3: "c", 7: "d"})
 CENTRE = np.array([31.3, 31.7, 31.1])

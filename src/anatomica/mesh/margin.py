@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float, Float32, UInt8
 from torch import Tensor
 
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.mesh.surface import ROUNDS, Points, Surface, surface_with
-from anatomica.models.field import CHUNK_POINTS
-from anatomica.models.zoo import Model
-from anatomica.volume import LabelMap
+from anatomica.prior.field import CHUNK_POINTS
+from anatomica.prior.zoo import Model
 
 Logits = Callable[[Float[Tensor, "p 3"]], Float[Tensor, "p C"]]
 STEPS = 2

@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Float64
 from rich.table import Table
 
-from anatomica.homology import Betti, _kernel, betti_numbers  # pyright: ignore[reportAttributeAccessIssue]
+from anatomica import _kernel  # pyright: ignore[reportAttributeAccessIssue]
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.measurement.homology import Betti, betti_numbers
 from anatomica.mesh.surface import Surface
 from anatomica.mesh.topology import topology
-from anatomica.volume import LabelMap
 
 LARGE_ML = 1.0
 """Tissues above this volume may differ by ALLOWED_LARGE, smaller ones by ALLOWED_SMALL, as shares."""

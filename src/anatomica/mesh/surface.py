@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Float64, Int8, Int32, UInt8
 
+from anatomica import _kernel  # pyright: ignore[reportAttributeAccessIssue]
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
-from anatomica.homology import _kernel  # pyright: ignore[reportAttributeAccessIssue]
-from anatomica.labels import LabelTable
-from anatomica.volume import LabelMap
 
 ROUNDS = 60
 """Steps of relaxation. RMS distance from the true surface of a sphere (radius 20), an ellipsoid and a plane
