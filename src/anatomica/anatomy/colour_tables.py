@@ -20,21 +20,26 @@ def read_caret(extensions: Iterable[object]) -> tuple[Names, Colours]:
     colours: Colours = {}
     for content in extensions:
         text = content.decode("utf-8", "replace") if isinstance(content, bytes) else str(content)
-        if "<LabelTable" not in text:
-            continue
+        if "<LabelTable" not in text or "<!" in text.replace("<![CDATA[", ""):
+            continue  # no table, or one that defines words of its own, which can unfold to any size
         try:
             for label in ElementTree.fromstring(text.strip("\0 \n\r\t")).iter("Label"):
                 id = int(label.attrib["Key"])
                 if id > 0 and label.text:
-                    names[id] = label.text.strip()
+                    names[id] = _printable(label.text)
                     red, green, blue = (
                         min(255, max(0, round(255 * float(label.attrib.get(c, "0.5")))))
                         for c in ("Red", "Green", "Blue")
                     )
                     colours[id] = (red, green, blue)
-        except (ElementTree.ParseError, KeyError, ValueError):
+        except (ElementTree.ParseError, KeyError, ValueError, OverflowError):
             return {}, {}
     return names, colours
+
+
+def _printable(name: str) -> str:
+    """One line of at most 100 letters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:100] or "unnamed"
 
 
 def caret_xml(table: LabelTable) -> str:

@@ -9,6 +9,7 @@ import nibabel as nib
 import numpy as np
 from scipy import ndimage
 
+from anatomica.anatomy.bounds import MOST_EDGE, MOST_MM
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
@@ -84,6 +85,8 @@ def check_affine(affine: np.ndarray) -> None:
     """Refuse an affine that is not a finite, invertible, unsheared 4x4 map."""
     if affine.shape != (4, 4) or not np.isfinite(affine).all():
         raise AnatomicaError("the affine must be a 4x4 matrix of finite numbers")
+    if np.abs(affine).max() > MOST_MM:
+        raise AnatomicaError(f"the affine has numbers beyond {MOST_MM:g} mm")
     columns = affine[:3, :3]
     lengths = np.linalg.norm(columns, axis=0)
     if (lengths < 1e-6).any():
@@ -275,7 +278,14 @@ def to_cube(
         # Half a voxel beyond the outer faces, where interpolation has faded to nothing.
         faces = _corners(low - 1.0, high * 1.0) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
         reach = float(np.abs(faces - centre).max())
-        n = max(n, 2 * int(np.ceil(reach / voxel - 1e-6)))
+        needed = 2 * int(np.ceil(reach / voxel - 1e-6))
+        if needed > max(n, MOST_EDGE):
+            raise AnatomicaError(
+                f"the tissue reaches {reach:.4g} mm from the centre of the {anatomy.name} cube of "
+                f"{anatomy.edge_mm:g} mm and needs a cube of {needed}^3 voxels, more than {MOST_EDGE}^3; "
+                f"is it {anatomy.name} anatomy? If so, take a lower resolution than {n}"
+            )
+        n = max(n, needed)
     return resample(label_map, (n, n, n), cube_affine(voxel * n, n, centre), method)
 
 

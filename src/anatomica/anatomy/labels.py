@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,8 +54,8 @@ class LabelTable:
 
     def __post_init__(self) -> None:
         for what in ("id", "name"):
-            values = [str(getattr(x, what)) for x in self.labels]
-            twice = sorted({v for v in values if values.count(v) > 1})
+            counted = Counter(str(getattr(x, what)) for x in self.labels)
+            twice = sorted(v for v, times in counted.items() if times > 1)
             if twice:
                 raise AnatomicaError(f"label table: {what} {', '.join(twice)} occurs more than once")
         if not self.labels or self.labels[0].id != 0:

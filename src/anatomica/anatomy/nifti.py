@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gzip
 import io
-import zlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-import nibabel as nib
 import numpy as np
-from nibabel.filebasedimages import ImageFileError
 from nibabel.nifti1 import Nifti1Extension, Nifti1Image
-from nibabel.spatialimages import HeaderDataError
 
+from anatomica.anatomy.bounds import MOST_VOXELS
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
 from anatomica.anatomy.colour_tables import (
     Colours,
@@ -27,26 +26,17 @@ from anatomica.anatomy.colour_tables import (
     read_caret,
     slicer_colours,
 )
-from anatomica.anatomy.label_map import LabelMap, check_affine, label_ids, ras_grid, to_ras
+from anatomica.anatomy.label_map import LabelMap, bounding_box, label_ids, ras_grid, to_ras
 from anatomica.anatomy.labels import Label, LabelTable
+from anatomica.anatomy.nifti_file import read_nifti
 from anatomica.anatomy.vocabularies import UserMapping, Vocabulary, resolve, translate
 from anatomica.errors import AnatomicaError
-from anatomica.files import write_atomic
+from anatomica.files import write_together
 
 SUFFIXES = (".nii.gz", ".nii")
 Mapping = str | Path | UserMapping | Vocabulary | None
 
 _EXTENSION_CODE = 0  # what TotalSegmentator writes and reads; the registered Caret code is 30, we read both
-_UNREADABLE = (
-    ImageFileError,
-    HeaderDataError,
-    OSError,
-    EOFError,
-    zlib.error,
-    ValueError,
-    TypeError,
-    KeyError,
-)
 
 
 def load(path: str | Path, anatomy: Anatomy | None = None, mapping: Mapping = None) -> LabelMap:
@@ -104,11 +94,21 @@ def _load_file(path: Path, anatomy: Anatomy | None, rules: Vocabulary | UserMapp
         return to_ras(LabelMap(grid.array, grid.affine, _own_table(grid, ids)))
     found = {i: grid.names.get(i) for i in ids}
     tissues = translate(found, anatomy, rules, str(path))
-    lookup = np.zeros(max(ids, default=0) + 1, dtype=_dtype(anatomy.table))
-    for id, tissue in tissues.items():
-        lookup[id] = anatomy.table.id_of(tissue)
+    ours = {id: anatomy.table.id_of(tissue) for id, tissue in tissues.items()}
+    return to_ras(LabelMap(_relabelled(grid.array, ours, _dtype(anatomy.table)), grid.affine, anatomy.table))
+
+
+def _relabelled(array: np.ndarray, ours: dict[int, int], dtype: type[np.integer]) -> np.ndarray:
+    """Every id exchanged for ours."""
+    if array.dtype.itemsize > 2:  # ids may be millions: no table of all of them
+        out = np.zeros(array.shape, dtype, order="F")
+        for id, our in ours.items():
+            out[array == id] = our
+        return out
+    lookup = np.zeros(max(ours, default=0) + 1, dtype)
+    lookup[list(ours)] = list(ours.values())
     # NIfTI arrays lie in memory with the first axis fastest; looking up along it is many times faster.
-    return to_ras(LabelMap(lookup[grid.array.T].T, grid.affine, anatomy.table))
+    return lookup[array.T].T
 
 
 def _load_folder(path: Path, anatomy: Anatomy | None, rules: Vocabulary | UserMapping | None) -> LabelMap:
@@ -132,7 +132,7 @@ def load_masks(files: dict[Path, int], table: LabelTable) -> LabelMap:
     """
     first: _Grid | None = None
     first_path = Path()
-    masks: dict[int, np.ndarray] = {}
+    cuts: dict[int, _Cut] = {}
     for path, id in files.items():
         grid = read_grid(path)
         array, affine = ras_grid(grid.array, grid.affine)
@@ -148,16 +148,34 @@ def load_masks(files: dict[Path, int], table: LabelTable) -> LabelMap:
                 f"{path.parent}: masks must share one grid; {path.name} is {_extent(grid)} "
                 f"but {first_path.name} is {_extent(first)}"
             )
-        mask = grid.array != 0
-        masks[id] = masks[id] | mask if id in masks else mask
+        cuts[id] = _cut(grid.array != 0, cuts.get(id))
+        if sum(cut.mask.size for cut in cuts.values()) > MOST_VOXELS:
+            raise AnatomicaError(f"{path.parent}: its masks are too large together; crop them first")
     if first is None:
         raise AnatomicaError("no mask to read")
     array = np.zeros(first.array.shape, dtype=_dtype(table))
     order = [x.id for x in table.labels]
     # Large structures first: a smaller one painted later wins the voxels they share.
-    for id in sorted(masks, key=lambda i: (-int(masks[i].sum()), order.index(i))):
-        array[masks[id]] = id
+    for id in sorted(cuts, key=lambda i: (-int(cuts[i].mask.sum()), order.index(i))):
+        array[cuts[id].box][cuts[id].mask] = id
     return LabelMap(array, first.affine, table)
+
+
+class _Cut(NamedTuple):
+    """A mask within its bounding box: a hundred structures fill a scan about once, not a hundred times."""
+
+    box: tuple[slice, ...]
+    mask: np.ndarray
+
+
+def _cut(mask: np.ndarray, before: _Cut | None) -> _Cut:
+    """The mask, joined with another one of the same grid."""
+    if before is not None:
+        mask[before.box] |= before.mask
+    if not mask.any():
+        return _Cut((slice(0),) * 3, mask[:0, :0, :0].copy())
+    box = tuple(slice(a, b) for a, b in zip(*(x.tolist() for x in bounding_box(mask)), strict=True))
+    return _Cut(box, mask[box].copy())
 
 
 def read_grid(path: Path) -> _Grid:
@@ -165,51 +183,9 @@ def read_grid(path: Path) -> _Grid:
     if not path.is_file():
         raise AnatomicaError(f"{path}: no such file")
     stem(path)
-    try:
-        image = nib.load(path)  # type: ignore[attr-defined]
-        if not isinstance(image, Nifti1Image):
-            raise AnatomicaError(f"{path}: not a NIfTI file but {type(image).__name__}")
-        array = np.asanyarray(image.dataobj)
-        affine = np.asarray(image.affine, dtype=np.float64)
-    except AnatomicaError:
-        raise
-    except _UNREADABLE as error:
-        raise AnatomicaError(f"{path}: not a readable NIfTI file ({' '.join(str(error).split())})") from None
-    while array.ndim > 3 and array.shape[-1] == 1:
-        array = array[..., 0]
-    if array.ndim != 3:
-        raise AnatomicaError(
-            f"{path}: a label map has 3 axes, this file has {array.ndim} (shape {array.shape}); "
-            "extract one volume, or one label map from the channels, first"
-        )
-    try:
-        check_affine(affine)
-    except AnatomicaError as error:
-        raise AnatomicaError(f"{path}: {error}") from None
-    names, colours = read_caret(e.get_content() for e in image.header.extensions)
-    return _Grid(_integers(array, path), affine, names, colours)
-
-
-def _integers(array: np.ndarray, path: Path) -> np.ndarray:
-    """The same values in an integer type; label maps are often stored as float."""
-    if np.issubdtype(array.dtype, np.integer):
-        return array
-    if not np.issubdtype(array.dtype, np.floating):
-        raise AnatomicaError(f"{path}: a label map holds integers, this file holds {array.dtype}")
-    if not np.isfinite(array).all():
-        raise AnatomicaError(f"{path}: holds NaN or infinite values; a label map holds integers")
-    rounded = np.rint(array)
-    if (rounded != array).any():
-        example = float(array[rounded != array][0])
-        raise AnatomicaError(
-            f"{path}: holds values that are not integers, such as {example:g}; is this an image, or was it "
-            "resampled without nearest neighbour?"
-        )
-    if rounded.size and float(np.abs(rounded).max()) >= 2**31:
-        raise AnatomicaError(f"{path}: holds values beyond 2^31; a label map holds small integers")
-    top = float(rounded.max()) if rounded.size else 0.0
-    small = rounded.size == 0 or (float(rounded.min()) >= 0 and top < 2**16)
-    return rounded.astype((np.uint8 if top < 256 else np.uint16) if small else np.int32)
+    file = read_nifti(path)
+    names, colours = read_caret(file.extensions)
+    return _Grid(file.array, file.affine, names, colours)
 
 
 def _own_table(grid: _Grid, ids: list[int]) -> LabelTable:
@@ -218,7 +194,7 @@ def _own_table(grid: _Grid, ids: list[int]) -> LabelTable:
         if grid.names and grid.names == {x.id: x.name for x in anatomy.table.labels[1:]}:
             return anatomy.table
     names = {i: f"label_{i}" for i in ids} | grid.names
-    twice = {n for n in names.values() if list(names.values()).count(n) > 1}
+    twice = {n for n, times in Counter(names.values()).items() if times > 1}
     table = LabelTable.from_names({i: f"{n}_{i}" if n in twice else n for i, n in names.items()})
     return LabelTable(
         tuple(Label(x.id, x.name, x.full_name, grid.colours.get(x.id, x.colour)) for x in table.labels)
@@ -234,9 +210,13 @@ def save(label_map: LabelMap, path: str | Path) -> None:
     path = Path(path)
     name = stem(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, encode(label_map, compress=path.name.endswith(".gz")))
-    write_atomic(path.parent / f"{name}_ColorTable.ctbl", slicer_colours(label_map.table, name).encode())
-    write_atomic(path.parent / f"{name}_itksnap.txt", itksnap_labels(label_map.table).encode())
+    write_together(
+        {
+            path.parent / f"{name}_ColorTable.ctbl": slicer_colours(label_map.table, name).encode(),
+            path.parent / f"{name}_itksnap.txt": itksnap_labels(label_map.table).encode(),
+            path: encode(label_map, compress=path.name.endswith(".gz")),
+        }
+    )
 
 
 def encode(label_map: LabelMap, compress: bool = True) -> bytes:

@@ -51,6 +51,7 @@ def measure_command(
 
     from anatomica.anatomy.catalogue import anatomy as named
     from anatomica.anatomy.nifti import load
+    from anatomica.files import write_text
     from anatomica.measurement.measure import measure, to_dict
     from anatomica.report.wires import measurement_picture
 
@@ -70,7 +71,7 @@ def measure_command(
         )
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "measurement.json").write_text(json.dumps(to_dict(result), indent=1) + "\n", encoding="utf-8")
+        write_text(out / "measurement.json", json.dumps(to_dict(result), indent=1) + "\n")
         measurement_picture(result, out / "measurement.png")
         output.print(f"Wrote {out / 'measurement.json'} and {out / 'measurement.png'}")
     output.result(to_dict(result))

@@ -62,6 +62,7 @@ def phantom(
 
     from anatomica.anatomy.nifti import save
     from anatomica.data.phantoms import phantom as make
+    from anatomica.files import write_text
 
     if out.exists() and not out.is_dir():
         raise AnatomicaError(f"{out} is a file; give a folder to write the phantoms to")
@@ -72,7 +73,7 @@ def phantom(
             name = f"{anatomy}-{number:06d}"
             save(made.label_map, out / f"{name}.nii.gz")
             truth = json.dumps(made.truth.as_json(), indent=1) + "\n"
-            (out / f"{name}.truth.json").write_text(truth, encoding="utf-8")
+            write_text(out / f"{name}.truth.json", truth)
             about = {"seed": number, "pathology": made.truth.pathology}
             written.append(about | {"label_map": out / f"{name}.nii.gz"})
             if len(images) < SHEET:
@@ -112,6 +113,7 @@ def phantom_population(
     from anatomica.data.phantom_population import measure, outside, page
     from anatomica.data.phantoms import phantom as make
     from anatomica.evaluate.provenance import provenance
+    from anatomica.files import write_text
 
     names = [anatomy_of(name).name for name in anatomy or ANATOMIES]
     complaints = []
@@ -129,7 +131,7 @@ def phantom_population(
         _sheet(images, titles, docs / "images" / f"phantoms-{name}.png")
         content = result | {"provenance": provenance("data.phantom_population", {})}
         text = json.dumps(content, indent=1) + "\n"
-        (results / f"phantoms-{name}.json").write_text(text, encoding="utf-8")
+        write_text(results / f"phantoms-{name}.json", text)
         wrong = len({line.split(":")[0] for line in result["wrong_topology"]})
         complaints += [f"{name}: {value} is more than one published SD off" for value in outside(result)]
         if wrong > 0.01 * count:
@@ -137,7 +139,7 @@ def phantom_population(
         output.print(f"{name}: {count} patients measured")
     known = [results / f"phantoms-{name}.json" for name in ANATOMIES]
     text = page(json.loads(path.read_text(encoding="utf-8")) for path in known if path.exists())
-    (docs / "phantoms.md").write_text(text, encoding="utf-8")
+    write_text(docs / "phantoms.md", text)
     for line in complaints:
         output.print(line, style="yellow")
     measured = {"anatomies": names, "count": count, "page": docs / "phantoms.md"}
@@ -163,11 +165,6 @@ def _title(made: Phantom) -> str:
 
 def _sheet(images: list, titles: list[str], path: Path) -> None:
     """Write a contact sheet; shaded labels need no more than 256 colours, and so a third of the bytes."""
-    from PIL import Image
-
     from anatomica.report.render import contact_sheet
 
-    contact_sheet(images, path, titles, columns=min(4, len(images)))
-    with Image.open(path) as sheet:
-        small = sheet.convert("RGB").quantize(256)
-    small.save(path, optimize=True)
+    contact_sheet(images, path, titles, columns=min(4, len(images)), colours=256)

@@ -104,7 +104,7 @@ def check(
 
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.experiments.prior import quality, sampling_curve
-    from anatomica.files import write_atomic
+    from anatomica.files import write_text
     from anatomica.prior.neighbours import neighbours_of
     from anatomica.prior.sampler import sampling_to_dict
     from anatomica.prior.training.evaluate import reconstruction
@@ -128,7 +128,7 @@ def check(
         "reconstruction": reconstruction(prior.autoencoder, held_out, prior.table, finer).as_dict(),
         "samples": quality(prior, maps, held_out, samples),
     }
-    write_atomic(model / "card.json", (json.dumps(prior.card | numbers, indent=1) + "\n").encode())
+    write_text(model / "card.json", json.dumps(prior.card | numbers, indent=1) + "\n")
     output.print(json.dumps(numbers, indent=2))
     if curve is not None:
         sampling_curve(prior, held_out, curve, tell=output.print)

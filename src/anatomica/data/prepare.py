@@ -33,7 +33,7 @@ from anatomica.data.cache import (
 )
 from anatomica.data.exclusion import NO_RULES, Rules, faults
 from anatomica.errors import AnatomicaError
-from anatomica.files import write_atomic, write_json
+from anatomica.files import CannotWriteError, clear_unfinished, write_atomic, write_json
 from anatomica.machine import end_with_parent
 
 
@@ -82,15 +82,37 @@ class Job:
         }
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A case that the machine prevented (a disk that cannot be read, too little memory); never recorded."""
+
+    id: str
+    reason: str
+
+
 def prepare(items: list[Item], job: Job, workers: int = 1, progress: bool = False) -> Cache:
-    """Bring every item into the cache. Killed and run again, it goes on where it was and ends the same."""
+    """Bring every item into the cache. Killed and run again, it goes on where it was and ends the same.
+
+    What the machine prevents is tried once more when all else is done. If that fails too, the run ends with
+    an error and without a manifest: no patient is left out because a disk was full for a minute.
+    """
     if not items:
         raise AnatomicaError(f"no case of {job.source} found")
     id, times = Counter(item.id for item in items).most_common(1)[0]
     if times > 1:
         raise AnatomicaError(f"{job.source}: {times} files would become the same case {id!r}; rename them")
     _open_folder(job)
-    records = list(_shown(_run(items, job, workers), len(items), progress))
+    found = list(_shown(_run(items, job, workers), len(items), progress))
+    records = [r for r in found if not isinstance(r, Failure)]
+    failed = {r.id for r in found if isinstance(r, Failure)}
+    again = [make_case(item, job) for item in items if item.id in failed]
+    records += [r for r in again if not isinstance(r, Failure)]
+    if failures := [r for r in again if isinstance(r, Failure)]:
+        first = failures[0]
+        raise AnatomicaError(
+            f"{len(failures)} of {len(items)} cases could not be made, first {first.id}: {first.reason}; "
+            "run the same command again when that is mended, finished cases are kept"
+        )
     _remove_strangers(job.folder, {r.id: r for r in records})
     return write_manifest(job.folder, job.anatomy, job.n, job.settings(), records)
 
@@ -100,7 +122,10 @@ def case_id(*parts: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "_".join(parts)).strip(".-") or "case"
 
 
-def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion]:
+Outcome = Case | Exclusion | Failure
+
+
+def _run(items: list[Item], job: Job, workers: int) -> Iterator[Outcome]:
     if workers <= 1:
         yield from (make_case(item, job) for item in items)
         return
@@ -115,6 +140,9 @@ def _run(items: list[Item], job: Job, workers: int) -> Iterator[Case | Exclusion
                 f"a worker process died, most likely because memory ran out; run again with fewer than "
                 f"{workers} workers: finished cases are kept"
             ) from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # what has not begun would fail as well
+            raise
 
 
 def _start_worker() -> None:
@@ -123,29 +151,48 @@ def _start_worker() -> None:
     end_with_parent()
 
 
-def make_case(item: Item, job: Job) -> Case | Exclusion:
-    """One item into the cache; a bad file becomes an exclusion with its reason, never an exception."""
+def make_case(item: Item, job: Job) -> Outcome:
+    """One item into the cache; what the machine prevents becomes a failure, of which nothing is recorded.
+
+    A cache that cannot be written to is an exception: no other case could be kept either.
+    """
     try:
-        sha256 = digest(item.files)
+        return _case(item, job)
+    except CannotWriteError:
+        raise
     except OSError as error:
-        sha256, unreadable = "", f"unreadable: {error}"
-    else:
-        unreadable = ""
-        record = read_record(job.folder, item.id)
-        if record is not None and record.source_sha256 == sha256:
-            return record
+        return Failure(item.id, f"{error.filename or item.source}: {error.strerror or error}")
+    except MemoryError as error:
+        return Failure(item.id, f"{item.source}: not enough memory ({error})")
+
+
+def _case(item: Item, job: Job) -> Case | Exclusion:
+    """The case as an earlier run left it, or made; a bad file becomes an exclusion with its reason."""
+    sha256 = digest(item.files)
+    record = read_record(job.folder, item.id)
+    if record is not None and record.source_sha256 == sha256 and not _is_unforeseen(record):
+        return record
     excluded = partial(Exclusion, item.id, item.patient, item.source, sha256)
     try:
-        record = excluded(unreadable) if unreadable else _store(item, job, sha256, excluded)
+        record = _store(item, job, sha256, excluded)
     except AnatomicaError as error:
         record = excluded(f"unreadable: {_without_folders(str(error), item)}")
-    except MemoryError:
+    except (OSError, MemoryError):
         raise
     except Exception as error:
         # Thousands of files from others: whatever one of them provokes must not cost the rest of the run.
-        record = excluded(f"failed: {type(error).__name__}: {_without_folders(str(error), item)}")
+        record = excluded(f"{UNFORESEEN}{type(error).__name__}: {_without_folders(str(error), item)}")
     write_record(job.folder, record)
     return record
+
+
+UNFORESEEN = "failed: "
+"""How the reason begins of a case that provoked an error that nobody thought of."""
+
+
+def _is_unforeseen(record: Case | Exclusion) -> bool:
+    """Whether a case was left out for no fault that is known to be its own: it is tried in every run."""
+    return isinstance(record, Exclusion) and record.reason.startswith(UNFORESEEN)
 
 
 def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusion]) -> Case | Exclusion:
@@ -187,13 +234,7 @@ def _open_folder(job: Job) -> None:
     write_json(job.folder / "settings.json", job.settings())  # first, for it marks the folder as a cache
     for folder in (job.folder, job.folder / "cases", job.folder / "records"):
         folder.mkdir(exist_ok=True)
-        for file in folder.iterdir():
-            if _UNFINISHED.fullmatch(file.name):
-                file.unlink(missing_ok=True)
-
-
-_UNFINISHED = re.compile(r"\..+\.(json|nii\.gz)\.\d+\.tmp")
-"""Names that `write_atomic` gives to the files of a cache while it writes them."""
+        clear_unfinished(folder)
 
 
 def _check_folder(job: Job) -> None:
@@ -246,8 +287,8 @@ def _without_folders(message: str, item: Item) -> str:
     return message
 
 
-def _shown(records: Iterator[Case | Exclusion], count: int, progress: bool) -> Iterator[Case | Exclusion]:
-    """The same records with a progress bar on stderr; each exclusion is said as it happens."""
+def _shown(records: Iterator[Outcome], count: int, progress: bool) -> Iterator[Outcome]:
+    """The same records with a progress bar on stderr; each exclusion and failure is said as it happens."""
     if not progress:
         yield from records
         return
@@ -260,9 +301,10 @@ def _shown(records: Iterator[Case | Exclusion], count: int, progress: bool) -> I
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("cases", total=count)
         for record in records:
-            if isinstance(record, Exclusion):
+            if not isinstance(record, Case):
+                what = "left out" if isinstance(record, Exclusion) else "tried again later"
                 console.print(
-                    f"[yellow]left out[/] {escape(record.id)}: {escape(record.reason)}",
+                    f"[yellow]{what}[/] {escape(record.id)}: {escape(record.reason)}",
                     highlight=False,
                     soft_wrap=True,
                 )

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy, from_card, to_card
@@ -29,6 +29,7 @@ from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError, nearest
+from anatomica.files import write_atomic, write_together
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.layouts import Layouts
@@ -45,6 +46,7 @@ WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
 POPULATION = "population.safetensors"
 LAYOUTS = "layouts.safetensors"
+CARD = "card.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,19 +134,15 @@ def save_model(
 
     `population` is kept in a file of its own, its volumes' percentiles and the `neighbours` in the card.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(_half(autoencoder.state_dict()), folder / FILES[0])
+    files = {FILES[0]: save(_half(autoencoder.state_dict()))}
     scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
     network = {f"network.{k}": v for k, v in _half(denoiser.network.state_dict()).items()}
-    save_file(network | scale, folder / FILES[1])
-    files = [*FILES]
+    files[FILES[1]] = save(network | scale)
     if population is not None:
-        save_file({"moments": population.float().contiguous()}, folder / POPULATION)
+        files[POPULATION] = save({"moments": population.float().contiguous()})
         notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
-        files.append(POPULATION)
     if layouts is not None:
-        save_file(layouts.to_tensors(), folder / LAYOUTS)
-        files.append(LAYOUTS)
+        files[LAYOUTS] = save(layouts.to_tensors())
     if neighbours is not None:
         notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
     card = {
@@ -156,10 +154,11 @@ def save_model(
         "unet": to_dict(unet),
         "edm": to_dict(denoiser.config),
         "sampling": sampling_to_dict(sampling),
-        "sha256": {name: _sha256((folder / name).read_bytes()) for name in files},
+        "sha256": {name: _sha256(data) for name, data in files.items()},
         **(notes or {}),
     }
-    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_together({folder / name: data for name, data in files.items()} | {folder / CARD: _to_json(card)})
     return folder
 
 
@@ -231,12 +230,12 @@ def set_layouts(folder: Path, layouts: Layouts | None) -> None:
     card, path = _read_card(folder), folder / LAYOUTS
     if layouts is None:
         card["sha256"].pop(LAYOUTS, None)
+        write_atomic(folder / CARD, _to_json(card))
+        path.unlink(missing_ok=True)  # only when the card does not name it any more
     else:
-        save_file(layouts.to_tensors(), path)
-        card["sha256"][LAYOUTS] = _sha256(path.read_bytes())
-    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
-    if layouts is None:  # only when the card does not name it any more
-        path.unlink(missing_ok=True)
+        data = save(layouts.to_tensors())
+        card["sha256"][LAYOUTS] = _sha256(data)
+        write_together({path: data, folder / CARD: _to_json(card)})
 
 
 def shipped() -> tuple[str, ...]:
@@ -351,6 +350,10 @@ def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layou
     if found != {"mean": shape, "basis": (k, *shape), "patients": (m, k)}:
         raise AnatomicaError(f"{path} holds no layouts of this model's latents, {shape}: {found}")
     return Layouts(**tensors)
+
+
+def _to_json(card: dict[str, Any]) -> bytes:
+    return (json.dumps(card, indent=1) + "\n").encode()
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap
+from anatomica.files import figure_png, write_atomic, write_image
 
 STRIDE = 0.5
 """Voxels that a ray goes at a time near a surface."""
@@ -219,10 +220,17 @@ def mid_slices(label_map: LabelMap, size: int = 320, at: np.ndarray | None = Non
 
 
 def contact_sheet(
-    images: Sequence[np.ndarray], path: Path, titles: Sequence[str] | None = None, columns: int = 4
+    images: Sequence[np.ndarray],
+    path: Path,
+    titles: Sequence[str] | None = None,
+    columns: int = 4,
+    colours: int | None = None,
 ) -> None:
-    """Tile images of equal size into one PNG with a title under each."""
+    """Tile images of equal size into one PNG with a title under each, of so many colours or of all."""
+    import io
+
     import matplotlib.pyplot as plt
+    from PIL import Image
 
     columns = min(columns, len(images))
     rows = -(-len(images) // columns)
@@ -240,5 +248,10 @@ def contact_sheet(
         left=0, right=1, top=1 - 0.24 / (rows * (height + 24) / 100), bottom=0, wspace=0.02, hspace=0.08
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    drawn = figure_png(figure)
     plt.close(figure)
+    if colours is None:
+        write_atomic(path, drawn)
+        return
+    with Image.open(io.BytesIO(drawn)) as sheet:
+        write_image(path, sheet.convert("RGB").quantize(colours), optimize=True)

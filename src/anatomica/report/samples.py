@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
+from anatomica.files import figure_png
 from anatomica.generation.sample import Sample
 from anatomica.measurement.measure import measure_cube
 from anatomica.measurement.moments import Moments
@@ -132,7 +132,6 @@ def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
 
 
 def as_png(figure: Figure) -> bytes:
-    data = io.BytesIO()
-    figure.savefig(data, format="png")
+    data = figure_png(figure)
     plt.close(figure)
-    return data.getvalue()
+    return data

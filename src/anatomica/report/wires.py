@@ -15,6 +15,7 @@ from torch import Tensor
 
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, bounding_box
+from anatomica.files import write_figure
 from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.measure import Measurement
 from anatomica.measurement.moments import Moments
@@ -135,5 +136,5 @@ def measurement_picture(result: Measurement, path: Path, size: int = 420) -> Non
     figure.suptitle(f"{result.spec.name} · {frame.anatomy.name} · cube of {frame.edge_mm:g} mm")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    write_figure(path, figure)
     plt.close(figure)

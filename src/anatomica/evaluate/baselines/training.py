@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, UInt8
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
@@ -26,6 +25,7 @@ from anatomica.evaluate.baselines.conditioned import (
     task_moments,
     widen,
 )
+from anatomica.files import write_atomic
 from anatomica.measurement.moments import Moments
 from anatomica.prior.edm import EDM, training_sigmas
 from anatomica.prior.presets import TrainingConfig, UNetConfig, from_dict, preset, to_dict
@@ -161,15 +161,6 @@ def cached_moments(
     )
     valid = torch.stack([v for _, v in found])
     out.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    save_file(
-        {
-            "mass": moments.mass,
-            "centroid": moments.centroid,
-            "covariance": moments.covariance,
-            "valid": valid,
-        },
-        temporary,
-    )
-    os.replace(temporary, path)
+    kept = {"mass": moments.mass, "centroid": moments.centroid, "covariance": moments.covariance}
+    write_atomic(path, save(kept | {"valid": valid}))
     return moments, valid

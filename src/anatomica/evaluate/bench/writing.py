@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from anatomica.evaluate.provenance import made_by, provenance
+from anatomica.files import write_text
 
 Tell = Callable[[RenderableType], None]
 """Shows a line or a table to the person who waits."""
@@ -22,8 +23,8 @@ def write_bench(
     about = provenance(f"evaluate.bench.{name}", weights)
     result = result | {"provenance": about}
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (out / f"{name}.md").write_text(f"{table}\n{made_by(about)}\n", encoding="utf-8")
+    write_text(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
+    write_text(out / f"{name}.md", f"{table}\n{made_by(about)}\n")
     return result
 
 

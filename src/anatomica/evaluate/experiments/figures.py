@@ -15,6 +15,7 @@ from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.metrics.bootstrap import Interval
+from anatomica.files import write_figure
 from anatomica.measurement.placing import measure_in, structure_map
 from anatomica.report.render import Camera, render
 from anatomica.report.wires import ACHIEVED_COLOUR, TARGET_COLOUR, box_wire, focus, moment_wires, show
@@ -162,5 +163,5 @@ def _sample_picture(axis: Axes, runner: Runner, done: Finished, size: int) -> No
 
 def _save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    write_figure(path, figure, dpi=100)
     plt.close(figure)

@@ -13,6 +13,7 @@ from typing import Any
 
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.provenance import outdated
+from anatomica.files import write_text
 
 MARKS = re.compile(r"(<!-- results: (?P<name>[a-z-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
 BANNER = re.compile(r"^> \*\*Of older .*\n\n", re.MULTILINE)
@@ -37,7 +38,7 @@ def update_page(page: Path, results: Path) -> dict[str, str]:
         return f"{found[1]}{body}{found[4]}"
 
     text = MARKS.sub(fill, page.read_text(encoding="utf-8"))
-    page.write_text(text, encoding="utf-8")
+    write_text(page, text)
     return states
 
 
@@ -69,4 +70,4 @@ def mark_table(table: Path, about: dict[str, Any]) -> None:
         title = re.match(r"# .*\n+", text)
         at = title.end() if title else 0
         text = text[:at] + banner + text[at:]
-    table.write_text(text, encoding="utf-8")
+    write_text(table, text)

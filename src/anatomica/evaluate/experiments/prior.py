@@ -20,6 +20,7 @@ from anatomica.anatomy.labels import LabelTable
 from anatomica.evaluate.metrics.bootstrap import distance_interval
 from anatomica.evaluate.metrics.frechet import fmd, morphology
 from anatomica.evaluate.metrics.overlap import pairwise_dice
+from anatomica.files import write_figure, write_text
 from anatomica.generation.draw import draw
 from anatomica.generation.options import Options
 from anatomica.generation.plausibility import oddities
@@ -126,7 +127,7 @@ def sampling_curve(
             )
             tell("{name}, {calls} calls: FMD {fmd[0]:.4g}, {seconds:.2f} s per sample".format_map(rows[-1]))
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"sampling-{model.anatomy}.json").write_text(json.dumps(rows, indent=1) + "\n")
+    write_text(out / f"sampling-{model.anatomy}.json", json.dumps(rows, indent=1) + "\n")
     _plot_curve(rows, model.anatomy, out / f"sampling-{model.anatomy}.png")
     return rows
 
@@ -145,5 +146,5 @@ def _plot_curve(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
     axis.set(xscale="log", yscale="log", xticks=calls_shown, xticklabels=[str(c) for c in calls_shown])
     axis.minorticks_off()
     axis.legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    write_figure(path, figure, dpi=110)
     plt.close(figure)

@@ -10,7 +10,7 @@ from typing import Any
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.metrics.bootstrap import Interval
 from anatomica.evaluate.provenance import made_by, provenance
-from anatomica.files import write_json
+from anatomica.files import write_json, write_text
 
 
 def shown(
@@ -98,7 +98,7 @@ def write_results(
         for cell, f in zip(cells, done, strict=True)
     ]
     out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.md").write_text(f"{text}\n{made_by(about)}\n", encoding="utf-8")
+    write_text(out / f"{name}.md", f"{text}\n{made_by(about)}\n")
     _write(out / f"{name}.json", shared | {"summary": summary, "cells": counted})
     whole = [cell | {"samples": f.numbers} for cell, f in zip(cells, done, strict=True)]
     path = samples_path(runner, name, "json")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
+from anatomica.files import write_atomic
 
 
 @dataclass
@@ -49,7 +49,7 @@ def save_checkpoint(
     progress: RunState,
     about: dict[str, Any],
 ) -> None:
-    """Write everything to a new file, then rename: a kill at any moment leaves the old or the new state."""
+    """Write everything; a kill at any moment leaves the old or the new state."""
     tensors: dict[str, Tensor] = {f"model.{k}": v for k, v in model.state_dict().items()}
     tensors |= {f"ema.{k}": v for k, v in ema.state.items()}
     for name, parameter in model.named_parameters():
@@ -57,9 +57,7 @@ def save_checkpoint(
             tensors[f"adam.{key}.{name}"] = value
     tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
     header = {"progress": vars(progress), "about": about}
-    temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata={"anatomica": json.dumps(header)})
-    os.replace(temporary, path)
+    write_atomic(path, save(tensors, metadata={"anatomica": json.dumps(header)}))
 
 
 def load_checkpoint(

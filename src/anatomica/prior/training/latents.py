@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import torch
 from jaxtyping import Float, UInt8
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from anatomica.errors import AnatomicaError
+from anatomica.files import write_atomic
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import LatentScaler
 from anatomica.prior.layouts import Layouts, fit_layouts
@@ -46,11 +46,8 @@ def cached_latents(
         latents = encode_all(labels, autoencoder, training, seed, team.device)
         if team.leads:
             run.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(".tmp")
-            save_file(
-                {"latents": latents, "key": torch.tensor(list(key.encode()), dtype=torch.uint8)}, temporary
-            )
-            os.replace(temporary, path)
+            named = torch.tensor(list(key.encode()), dtype=torch.uint8)
+            write_atomic(path, save({"latents": latents, "key": named}))
     scaler = LatentScaler(latents.shape[1]).fit(latents)
     return latents, scaler
 

@@ -11,6 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from anatomica.files import cannot_write, write_figure, write_text
+
 
 class RunLog:
     """Appends one JSON object per step to `log.jsonl`; on resume, drops what lies after the checkpoint."""
@@ -18,8 +20,8 @@ class RunLog:
     def __init__(self, folder: Path, title: str, start_step: int, quiet: bool = False) -> None:
         self.path = folder / "log.jsonl"
         kept = [row for row in read_log(self.path) if row["step"] < start_step]
-        self.path.write_text("".join(json.dumps(row) + "\n" for row in kept))
-        self._file = self.path.open("a")
+        write_text(self.path, "".join(json.dumps(row) + "\n" for row in kept))
+        self._file = self.path.open("ab", buffering=0)
         self.console = Console(quiet=quiet, stderr=True)
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -39,15 +41,15 @@ class RunLog:
         self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self._bar.stop()
         self._file.close()
-        draw_curves(self.path)
+        if error is None or not issubclass(error, Exception):  # else one problem would hide the other
+            draw_curves(self.path)
 
     def step(self, step: int, share: float, values: dict[str, float]) -> None:
         """Record one step; `share` is the share of the budget that is spent."""
-        self._file.write(json.dumps({"step": step, "time": round(time.time(), 2), **values}) + "\n")
-        self._file.flush()
+        self._append(json.dumps({"step": step, "time": round(time.time(), 2), **values}) + "\n")
         for key, value in values.items():
             self._smooth[key] = 0.95 * self._smooth.get(key, value) + 0.05 * value
         now = time.monotonic()
@@ -57,6 +59,16 @@ class RunLog:
         rate = steps / seconds if seconds > 0 else 0.0
         clock = f"{int(left) // 60}:{int(left) % 60:02d}"
         self._bar.update(self._task, completed=share, step=step, rate=rate, losses=self.shown(), left=clock)
+
+    def _append(self, line: str) -> None:
+        """One whole line, or none."""
+        end, rest = self._file.tell(), memoryview(line.encode())
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._file.truncate(end)
+            raise cannot_write(self.path, error) from error
 
     def shown(self) -> str:
         """The smoothed losses in one line."""
@@ -102,5 +114,5 @@ def draw_curves(log: Path) -> None:
         axis.set_xlabel("step")
         if (values > 0).all():
             axis.set_yscale("log")
-    figure.savefig(log.with_name("loss.png"), dpi=80)
+    write_figure(log.with_name("loss.png"), figure, dpi=80)
     plt.close(figure)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from anatomica.anatomy.catalogue import RECORD, Anatomy, to_card
 from anatomica.errors import AnatomicaError
+from anatomica.files import write_text
 from anatomica.prior.autoencoder import Autoencoder, Crop
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.layers import use_checkpointing
@@ -201,7 +202,7 @@ def loop(
     elif path.exists():
         raise AnatomicaError(f"{run} already holds a run; continue it with --resume or choose another --out")
     elif team.leads:
-        (run / "run.json").write_text(json.dumps(describe, indent=2))
+        write_text(run / "run.json", json.dumps(describe, indent=2))
     stepper = team.wrap(objective)
     if options.compile:
         stepper = torch.compile(stepper, dynamic=False)  # type: ignore[assignment]

@@ -1,0 +1,21 @@
+"""How large an input may be: checked before anything is allocated, and said in one sentence.
+
+Generous beside anything that is measured or drawn here, small beside a machine's memory.
+"""
+
+from __future__ import annotations
+
+MOST_VOXELS = 512 * 512 * 1600
+"""Of one file: a CT from head to foot, 1.6 m in slices of 1 mm."""
+LEAST_VOXEL_MM, MOST_VOXEL_MM = 1e-3, 100.0
+"""Edges of a voxel: optical coherence tomography has 0.01 mm, a CT's slices 10 mm."""
+MOST_MM = 1e5
+"""Distance of anything from a scanner's centre, far beyond any scanner."""
+MOST_LABELS = 4096
+"""Different labels of one file; a file with more is an image."""
+MOST_HEADER_BYTES = 1 << 24
+"""Of a NIfTI header with its extensions: names and colours of hundreds of labels have 100 kB."""
+MOST_TRAILING_BYTES = 1 << 20
+"""After the voxels that a NIfTI header announces; more is another file than the header describes."""
+MOST_EDGE = 512
+"""Voxels along an edge of a cube that a label map is brought into; 512^3 takes about 1.3 GB on the way."""
