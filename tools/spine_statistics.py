@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from anatomica.data import spine_realism as sr
+from anatomica.data.phantoms.levels import INDEX
 
 OUT = Path(__file__).parents[1] / "src/anatomica/data/phantoms/spine_statistics.py"
 PULL = 60
@@ -89,7 +90,7 @@ def without_twins(columns: sr.Columns) -> np.ndarray:
     Twins are each other's nearest in T12 to L5 (spacing and pedicles, in SDs), nearer than 0.72 times the
     next column, as one in a hundred is among as many independent columns of the same covariance.
     """
-    low = sr.INDEX["T12"]
+    low = INDEX["T12"]
     wanted = ("spacing", "interpedicular", "centre to pedicle")
     values = np.concatenate([sr.features(columns)[kind][:, low:] for kind in wanted], 1)
     full = np.flatnonzero(np.isfinite(values).all(1))

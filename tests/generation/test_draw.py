@@ -123,7 +123,7 @@ def test_another_candidate_is_drawn_until_the_number_is_reached(model: Model) ->
 
 
 def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
-    """Ctrl-C in the second draw of the second batch: the first batch and its first draw are kept."""
+    """Ctrl-C in the second draw of the third sample: the samples before it and its first draw are kept."""
     wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
 
     def stop(progress) -> None:
@@ -135,7 +135,16 @@ def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
     stream = draw(model, [1, 2, 3, 4], [resolve_for(model, wanted)] * 4, how, callback=stop)
     with pytest.raises(KeyboardInterrupt):
         got.extend((s.seed, s.drawn) for s in stream)
-    assert got == [(1, 2), (2, 2), (3, 1), (4, 1)]
+    assert got == [(1, 2), (2, 2), (3, 1)]
+
+
+def test_a_guided_sample_is_the_same_in_any_batch(model: Model) -> None:
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 0.2}}")
+    alone, together = (
+        generate(model, wanted, seeds=seeds, options=Options(steps=4, tries=1, batch=3))
+        for seeds in ([2], [1, 2, 3])
+    )
+    np.testing.assert_array_equal(alone[0].label_map.array, together[1].label_map.array)
 
 
 def test_an_implausible_sample_is_drawn_again(model: Model) -> None:

@@ -67,7 +67,7 @@ def test_no_sample_gets_worse_and_a_near_target_gets_closer(model: Model) -> Non
         now = Prediction.of(model, z)
         voxels = certified_voxels(model, resolved[0], model.n)
         own = (certified_probes(now.sample(i), resolved[0], voxels, Settings()) for i in range(len(z)))
-        return torch.stack([sum(probe.rho.square().sum() for probe in both) for both in own])
+        return torch.stack([torch.cat([p.rho.flatten() for p in both]).square().sum() for both in own])
 
     polished = polish(model, resolved, z, model.n, Settings(), steps=12)
     assert (error(polished) <= error(z)).all()

@@ -46,6 +46,20 @@ def measure_command(
     output.result(run(out, rounds, tell=output.print))
 
 
+@app.command("floor")
+@with_output
+def floor_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for floor.json and floor.md.")] = Path("results"),
+    patients: Annotated[int, typer.Option(help="Patients per task.", min=1)] = 12,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+) -> None:
+    """What a true patient, voxelised on two grids, achieves of each task: the floor of its tolerances."""
+    from anatomica.evaluate.bench.floor import run
+
+    output.result(run(out, patients, task, tell=output.print))
+
+
 @app.command("generation")
 @with_output
 def generation_command(

@@ -51,9 +51,10 @@ def run(
     def keep(sample: Sample) -> None:
         save(sample.label_map, out / f"{prior.anatomy}-{sample.seed:06d}.nii.gz")
 
-    with sampling_bar(output.console, len(seeds), steps, options.batch) as callback:
+    size = options.together(prior, bool(resolved))
+    with sampling_bar(output.console, len(seeds), steps, size) as callback:
         stream = draw(prior, seeds, [tuple(resolved)] * len(seeds), options, callback=callback)
-        stopped = keep_each(stream, keep, made, options.batch)
+        stopped = keep_each(stream, keep, made, size)
     if stopped:
         output.print(f"Stopped: {len(made)} of {len(seeds)} samples are finished and reported.")
         if not made:

@@ -73,8 +73,9 @@ def draw(
     if options.guidance.solver == "gradient" and denoiser is None:
         for constraints in asked:
             refuse_unseen(constraints)
-    for first in range(0, len(seeds), options.batch):
-        part = slice(first, first + options.batch)
+    size = options.together(model, any(asked))
+    for first in range(0, len(seeds), size):
+        part = slice(first, first + size)
         wanted = dict(zip((int(s) for s in seeds[part]), asked[part], strict=True))
         yield from _draw_batch(model, wanted, options, denoiser, callback)
 

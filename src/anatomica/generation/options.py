@@ -37,7 +37,7 @@ class Options:
     method: Literal["euler", "multistep", "stochastic"] | None = None
     """Sampler; None: the model's."""
     batch: Positive = 8
-    """Samples computed together."""
+    """Samples computed together; on a CPU those under constraints are computed one by one (`together`)."""
     trace: bool = False
     """Whether errors are measured at every step, for charts and progress bars; takes a little time."""
 
@@ -45,6 +45,14 @@ class Options:
         """The model's sampler with these options."""
         own = model.sampling
         return replace(own, steps=self.steps or own.steps, method=self.method or own.method)
+
+    def together(self, model: Model, guided: bool) -> int:
+        """How many samples are computed together.
+
+        Rounding depends on the batch, and a solver with thresholds amplifies it. On a CPU, where a batch
+        saves next to nothing, samples under constraints are computed one by one: the same in any batch.
+        """
+        return 1 if guided and model.device.type == "cpu" else self.batch
 
     def voxels(self, model: Model) -> int:
         """Voxels along the edge of the output."""
