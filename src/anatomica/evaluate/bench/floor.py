@@ -1,8 +1,8 @@
 """The floor of a task: how far a true patient is from its own targets on another grid, in tolerances.
 
 A phantom is the same patient at any resolution. Its 64^3 label map gives the targets, as a user's file would;
-its 128^3 label map is held against them. No sample can be asked to be nearer than that: default tolerances are
-not below the 95th percentile.
+its 128^3 label map is held against them. No sample can be asked to be nearer than that: default tolerances
+are not below the 95th percentile.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def floor_of(name: str, patients: int) -> dict[str, float]:
 
 def _markdown(result: dict[str, Any]) -> str:
     lines = [
-        f"What a true patient achieves: {result['patients']} phantoms per task at {2 * N}^3 against their own "
-        f"{N}^3 targets, {WITHIN}th percentile of the error in tolerances, and the share of checks met.",
+        f"What a true patient achieves: {result['patients']} phantoms per task at {2 * N}^3 against their "
+        f"own {N}^3 targets, {WITHIN}th percentile of the error in tolerances, and the share of checks met.",
         "",
         "| task | volume | centroid | shape | spread | checks met |",
         "|---|---:|---:|---:|---:|---:|",
