@@ -87,6 +87,10 @@ PUBLISHED: tuple[Published, ...] = (
 )
 """Adults' values; the phantoms are at mid-diastole: ventricles near their largest size, atria below it."""
 
+TILT_DEG = (4.6, 2.0, 1.8)
+"""SDs of the pose about x, y and z; more would spread the centroids further than those of real hearts."""
+THIN_WALL_MM = (7.5, 8.5)
+"""Thinnest lateral wall and septum; below, `heart.WALL_MM` would decide."""
 _SALT = 1001  # keeps the anatomies' populations independent of each other at equal seeds
 
 
@@ -95,7 +99,7 @@ def build(seed: int, n: int, pathology: str | None) -> Phantom:
     rng = np.random.default_rng([_SALT, seed])
     pathology = draw_pathology(rng, PATHOLOGIES, pathology)
     heart = draw(rng, pathology)
-    warp = random_warp(rng, 5.5, [(72.0, 6.5), (36.0, 2.1)])
+    warp = random_warp(rng, TILT_DEG, [(72.0, 7.5), (36.0, 2.1)])
     frame = ANATOMIES["cardiac"]
     vessels = _vessels(heart)
     centre = crop_centre(
@@ -109,48 +113,66 @@ def build(seed: int, n: int, pathology: str | None) -> Phantom:
 
 
 def draw(rng: np.random.Generator, pathology: str | None) -> Heart:
-    """A heart at random; `pathology` moves its own parameters far out of the normal range."""
+    """A heart at random; `pathology` moves its own parameters far out of the normal range.
 
-    def normal(mean: float, sd: float) -> float:
-        return float(mean + sd * np.clip(rng.normal(), -2.2, 2.2))
+    One size factor scales the whole heart, and the parameters go with it as far as they do in the nine real
+    hearts of `anatomica.data.real_hearts`: larger ventricles come with larger hearts. Means and SDs of the
+    features of that table decide the other SDs.
+    """
+    big = float(np.clip(rng.normal(), -2.2, 2.2))
+
+    def normal(mean: float, sd: float, with_size: float = 0.0) -> float:
+        """A value whose correlation with the heart's size is `with_size`."""
+        own = np.clip(rng.normal(), -2.2, 2.2)
+        return float(mean + sd * (with_size * big + np.sqrt(1 - with_size**2) * own))
 
     p = {
-        "size": normal(1.0, 0.045),
-        "lv": normal(1.0, 0.05),
-        "lv_length": normal(1.0, 0.04),
-        "wall_mm": normal(8.2, 0.4),
-        "septum_mm": normal(9.2, 0.5),
-        "rv": normal(1.0, 0.05),
+        "size": 1.0 + 0.058 * big,
+        "lv": normal(1.0, 0.03, -0.2),
+        "lv_length": normal(1.0, 0.045, 0.2),
+        "wall_mm": max(THIN_WALL_MM[0], normal(8.8, 2.25, 0.5)),
+        "septum_mm": max(THIN_WALL_MM[1], normal(9.8, 2.25, 0.5)),
+        "rv": normal(1.0, 0.06, 0.4),
         "rv_bulge": normal(1.0, 0.06),
-        "outflow": normal(1.0, 0.05),
-        "la": normal(1.0, 0.06),
-        "la_flat": normal(1.0, 0.07),
-        "appendage_left_mm": normal(50.0, 5.0),
+        "rv_tall": normal(1.0, 0.10),
+        "rv_drop_mm": normal(0.0, 3.6),
+        "outflow": normal(1.0, 0.08),
+        "la": normal(1.0, 0.02),
+        "la_flat": normal(1.0, 0.15),
+        "la_tall": normal(1.0, 0.09),
+        "la_right_mm": normal(0.0, 2.2),
+        "la_forward_mm": normal(0.0, 2.2),
+        "la_up_mm": normal(0.0, 2.4),
+        "appendage_left_mm": normal(30.0, 5.0, 0.3),
         "appendage_turn": normal(0.3, 0.35),
         "ra": normal(1.0, 0.06),
-        "ra_tall": normal(1.0, 0.05),
-        "appendage_right_mm": normal(38.0, 4.0),
-        "mitral_mm": normal(33.0, 2.0),
-        "tricuspid_mm": normal(36.0, 2.0),
-        "sinus_mm": normal(32.5, 2.4),
-        "ascending_mm": normal(31.0, 2.6),
-        "descending_mm": normal(24.5, 1.9),
-        "arch_height_mm": normal(70.0, 3.5),
-        "arch_left_mm": normal(41.0, 3.5),
+        "ra_tall": normal(1.0, 0.10),
+        "ra_flat": normal(1.0, 0.16),
+        "ra_right_mm": normal(0.0, 2.0),
+        "ra_forward_mm": normal(0.0, 4.5),
+        "ra_up_mm": normal(0.0, 3.8),
+        "appendage_right_mm": normal(30.0, 4.0, 0.3),
+        "mitral_mm": normal(33.0, 2.0, 0.5),
+        "tricuspid_mm": normal(36.0, 2.0, 0.5),
+        "sinus_mm": normal(32.5, 2.4, 0.4),
+        "ascending_mm": normal(31.0, 2.6, 0.4),
+        "descending_mm": normal(24.5, 1.9, 0.4),
+        "arch_height_mm": normal(74.0, 3.5),
+        "arch_left_mm": normal(33.0, 3.5),
         "arch_back_mm": normal(76.0, 4.0),
-        "trunk_mm": normal(25.6, 2.0),
-        "svc_mm": normal(19.5, 1.6),
-        "ivc_mm": normal(24.0, 2.0),
-        "vein_mm": normal(14.5, 0.9),
+        "trunk_mm": normal(25.6, 2.0, 0.4),
+        "svc_mm": normal(19.5, 1.6, 0.4),
+        "ivc_mm": normal(24.0, 2.0, 0.4),
+        "vein_mm": normal(14.5, 0.9, 0.3),
         "vein_spread": normal(1.0, 0.05),
         "vein_length_mm": normal(46.0, 5.0),
     }
     strength = float(rng.uniform(0.6, 1.0))
     changes = {
-        "dilated-rv": {"rv": 0.24, "rv_bulge": 0.22, "ra": 0.16, "tricuspid_mm": 7.0},
-        "dilated-lv": {"lv": 0.24, "lv_length": -0.06, "wall_mm": -0.4, "mitral_mm": 5.0, "la": 0.08},
-        "hypertrophy": {"wall_mm": 5.5, "septum_mm": 8.0, "lv": -0.08, "la": 0.06},
-        "enlarged-la": {"la": 0.30, "mitral_mm": 4.0},
+        "dilated-rv": {"rv": 0.22, "rv_bulge": 0.15, "ra": 0.14, "tricuspid_mm": 7.0},
+        "dilated-lv": {"lv": 0.20, "lv_length": -0.05, "wall_mm": -0.5, "mitral_mm": 5.0, "la": 0.03},
+        "hypertrophy": {"wall_mm": 7.5, "septum_mm": 10.5, "lv": -0.05, "la": 0.02},
+        "enlarged-la": {"la": 0.15, "mitral_mm": 4.0},
         "root-aneurysm": {"sinus_mm": 16.0, "ascending_mm": 9.0},
     }
     for name, change in changes.get(pathology or "", {}).items():

@@ -116,9 +116,9 @@ def pulmonary_arteries(heart: Heart) -> dict[str, Vessel]:
     """Trunk, and its right and left branches: the right one passes under the arch behind the aorta."""
     k, valve, axis = heart.size, heart.pulmonary, heart.pulmonary_axis
     r = heart.trunk_mm / 2
-    fork = heart.here(-13, 1, 53)
+    fork = heart.here(-12, 5, 59)
     trunk = _vessel(
-        [valve - 3 * axis, valve + 12 * axis, heart.here(-9, 17, 47), fork],
+        [valve - 3 * axis, valve + 12 * axis, heart.here(-9, 24, 50), fork],
         [0, 0.25, 0.6, 1],
         [0.95 * r, 1.04 * r, r, 0.95 * r],
         14,
@@ -126,10 +126,10 @@ def pulmonary_arteries(heart: Heart) -> dict[str, Vessel]:
     right = _vessel(
         [
             fork,
-            heart.here(4, -15, 48),
-            heart.here(27, -23, 44),
-            heart.here(50, -24, 42),
-            heart.here(68, -24, 36),
+            heart.here(5, -11, 56),
+            heart.here(28, -20, 54),
+            heart.here(51, -22, 52),
+            heart.here(70, -23, 45),
         ],
         [0, 0.3, 0.75, 1],
         [0.84 * r, 0.78 * r, 0.70 * r, 0.50 * r],
@@ -140,10 +140,10 @@ def pulmonary_arteries(heart: Heart) -> dict[str, Vessel]:
     left = _vessel(
         [
             fork,
-            heart.here(-24, -14, 56),
-            heart.here(-40, -32, 55),
-            heart.here(-53, -46, 45),
-            heart.here(-58, -52, 33),
+            heart.here(-23, -10, 61),
+            heart.here(-39, -28, 59),
+            heart.here(-52, -42, 49),
+            heart.here(-57, -48, 37),
         ],
         [0, 0.3, 0.75, 1],
         [0.84 * r, 0.78 * r, 0.68 * r, 0.48 * r],
@@ -164,11 +164,11 @@ def cavae(heart: Heart) -> dict[str, Vessel]:
     s, i = heart.svc_mm / 2, heart.ivc_mm / 2
     superior = _vessel(
         [
-            ra + k * np.array([-4, -8, 12]),
-            ra + k * np.array([-4, -9, 34]),
-            heart.here(47, 3, 62),
-            heart.here(44, 5, 84),
-            heart.here(39, 12, 100),
+            ra + k * np.array([0, -3, 10]),
+            ra + k * np.array([1, -2, 32]),
+            heart.here(52, 8, 60),
+            heart.here(49, 9, 84),
+            heart.here(43, 14, 100),
         ],
         [0, 0.35, 0.8, 1],
         [1.1 * s, s, 0.98 * s, 0.85 * s],
@@ -201,10 +201,10 @@ def pulmonary_veins(heart: Heart) -> dict[str, Vessel]:
     reach = heart.size * heart.vein_length_mm
     r = heart.vein_mm / 2
     ways = {
-        "RSPV": ((17, 2, 12 * spread), (0.84, 0.34, 0.36)),
-        "RIPV": ((17, -5, -11 * spread), (0.84, -0.44, -0.26)),
-        "LSPV": ((-15, -1, 12 * spread), (-0.80, 0.14, 0.54)),
-        "LIPV": ((-15, -6, -9 * spread), (-0.78, -0.58, -0.14)),
+        "RSPV": ((13, -2, 15 * spread), (0.88, 0.06, 0.36)),
+        "RIPV": ((13, -5, -11 * spread), (0.80, -0.52, -0.16)),
+        "LSPV": ((-13, -2, 15 * spread), (-0.80, 0.02, 0.54)),
+        "LIPV": ((-13, -6, -9 * spread), (-0.78, -0.60, -0.04)),
     }
     veins = {}
     for name, (start, way) in ways.items():
@@ -220,7 +220,7 @@ def pulmonary_veins(heart: Heart) -> dict[str, Vessel]:
             12,
             minor=(0, 1.0, 0),
             aspect=0.9,
-            mouth=4,
+            mouth=3,
         )
         fork = _mix(along, np.array([0.0, 0.6 if name[1] == "S" else -0.5, 0.9 * side]), 0.42)
         twig = _branch(vein.curve, 0.62, fork, 0.48 * reach, 0.74 * wide, 0.56 * wide)

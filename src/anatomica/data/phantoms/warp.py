@@ -72,18 +72,19 @@ class Warp:
 
 def random_warp(
     rng: np.random.Generator,
-    tilt_deg: float,
+    tilt_deg: float | Sequence[float],
     levels: Sequence[tuple[float, float]],
     reach_mm: float = 200.0,
 ) -> Warp:
     """A pose of about `tilt_deg` about each axis and one lattice for each (spacing_mm, size_mm) of `levels`.
 
-    `size_mm` is the standard deviation of a coefficient; keep it below a fifth of the spacing, or the
-    deformation may fold.
+    `tilt_deg` is a standard deviation, one for all axes or one for each. `size_mm` is that of a coefficient;
+    keep it below a fifth of the spacing, or the deformation may fold.
     """
     from anatomica.data.phantoms.shapes import rotation
 
-    turn = rotation(np.clip(rng.normal(0, tilt_deg, 3), -2 * tilt_deg, 2 * tilt_deg).tolist())
+    tilt = np.broadcast_to(np.asarray(tilt_deg, dtype=np.float64), 3)
+    turn = rotation(np.clip(rng.normal(0, tilt, 3), -2 * tilt, 2 * tilt).tolist())
     lattices = []
     for spacing, size in levels:
         m = 2 * int(np.ceil(reach_mm / spacing)) + 3
