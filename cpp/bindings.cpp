@@ -7,6 +7,7 @@
 #include "batch.hpp"
 #include "mesh.hpp"
 #include "mesh_crossings.hpp"
+#include "mesh_winding.hpp"
 #include "persistence.hpp"
 #include "stencil_floor.hpp"
 
@@ -154,14 +155,20 @@ nb::tuple triangulate(const meshing::Mesher& mesher, const Points& points, std::
       tangled);
 }
 
-nb::object crossings(
-    nb::ndarray<const double, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu> points,
-    nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu> triangles) {
-  const std::size_t count = points.shape(0);
+using Places = nb::ndarray<const double, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using Corners = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using Sides = nb::ndarray<const std::uint8_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+void check_corners(const Corners& triangles, std::size_t count) {
   for (std::size_t t = 0; t < triangles.shape(0); ++t)
     for (int n = 0; n < 3; ++n)
       if (triangles(t, n) < 0 || static_cast<std::size_t>(triangles(t, n)) >= count)
         throw nb::value_error("a triangle has a corner that is no point");
+}
+
+nb::object crossings(const Places& points, const Corners& triangles) {
+  const std::size_t count = points.shape(0);
+  check_corners(triangles, count);
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   try {
     const nb::gil_scoped_release release;
@@ -170,6 +177,18 @@ nb::object crossings(
     throw nb::value_error(error.what());
   }
   return make_rows<std::int32_t, 2>(pairs, [](const auto& p) { return std::array{p.first, p.second}; });
+}
+
+nb::object labels_at(const Places& at, const Places& points, const Corners& triangles, const Sides& sides) {
+  check_corners(triangles, points.shape(0));
+  if (sides.shape(0) != triangles.shape(0)) throw nb::value_error("every triangle needs two sides");
+  return make_array<std::int16_t>(at.shape(0), [&](std::int16_t* out) {
+    const nb::gil_scoped_release release;
+    const meshing::Winding winding(points.data(), points.shape(0), triangles.data(), sides.data(),
+                                   triangles.shape(0));
+    for (std::size_t i = 0; i < at.shape(0); ++i)
+      out[i] = static_cast<std::int16_t>(winding.label_at(at.data() + 3 * i));
+  });
 }
 
 }  // namespace
@@ -212,5 +231,7 @@ NB_MODULE(_kernel, m) {
           nb::arg("points"), nb::arg("rounds"), nb::arg("every"))
       .def("triangulate", &triangulate, nb::arg("points"), nb::arg("spacing"), nb::arg("rounds"));
   m.def("crossings", &crossings, nb::arg("points").noconvert(), nb::arg("triangles").noconvert());
+  m.def("labels_at", &labels_at, nb::arg("at").noconvert(), nb::arg("points").noconvert(),
+        nb::arg("triangles").noconvert(), nb::arg("sides").noconvert());
   m.def("release_scratch", [] { pool<float>().clear(), pool<double>().clear(); });
 }

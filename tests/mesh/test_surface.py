@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from anatomica.measurement.measure.homology import betti_numbers
 from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
-from anatomica.measurement.homology import betti_numbers
 from anatomica.mesh import surface_of
 from anatomica.mesh.topology import topology
 
@@ -102,6 +102,9 @@ def test_what_the_volume_cuts_is_cut_flat() -> None:
     z = made.vertices[:, 2]
     assert z.min() == -0.5
     assert z.max() == 39.5
+    area = np.pi * 8**2
+    a, b, c = (made.vertices[made.triangles[made.cut(), n]] for n in range(3))
+    assert np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2 == pytest.approx(2 * area, rel=0.02)
     rim = np.isclose(z, -0.5)
     radius = np.linalg.norm(made.vertices[rim][:, :2] - 19.7, axis=1)
     assert radius.max() == pytest.approx(8, abs=0.25)  # the outlet is not rounded off

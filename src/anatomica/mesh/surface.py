@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int8, Int32, UInt8
+from jaxtyping import Bool, Float32, Float64, Int8, Int32, UInt8
 
 from anatomica import _kernel  # pyright: ignore[reportAttributeAccessIssue]
 from anatomica.anatomy.label_map import LabelMap
@@ -41,7 +41,7 @@ class Surface:
     label ids, and background (0) is always the second. `across` is the array axis, 1 to 3, along which the
     voxels of the two labels are neighbours, negative if it points from the second label to the first; 0
     where the triangle closes a gap between two parts of a third tissue, which touch at an edge only.
-    `affine` is that of the label map.
+    `affine` and `shape` are those of the label map.
     """
 
     vertices: Float64[np.ndarray, "v 3"]
@@ -49,6 +49,7 @@ class Surface:
     sides: Int32[np.ndarray, "t 2"]
     across: Int8[np.ndarray, " t"]
     affine: Float64[np.ndarray, "4 4"]
+    shape: tuple[int, int, int]
     table: LabelTable
 
     def present(self) -> tuple[str, ...]:
@@ -65,6 +66,16 @@ class Surface:
     def volume_ml(self, *names: str) -> float:
         """Volume that the surface of the named tissues encloses, by the divergence theorem."""
         return float(_cones(self._centred, self.of(*names)).sum()) / 1000.0
+
+    def cut(self) -> Bool[np.ndarray, " t"]:
+        """Triangles on the label map's rim, where it cuts through a tissue."""
+        into = np.linalg.inv(self.affine)
+        voxels = self.vertices @ into[:3, :3].T + into[:3, 3]
+        found = np.zeros(len(self.triangles), dtype=bool)
+        for rim in (np.full(3, -0.5), np.array(self.shape) - 0.5):
+            on_rim = np.abs(voxels[self.triangles] - rim) < 1e-6
+            found |= np.any(np.all(on_rim, axis=1), axis=1)
+        return found
 
     @cached_property
     def _centred(self) -> Float64[np.ndarray, "v 3"]:
@@ -127,5 +138,6 @@ def _in_mm(
         np.ascontiguousarray(sides, dtype=np.int32),
         across.astype(np.int8),
         label_map.affine.astype(np.float64),
+        label_map.shape,
         label_map.table,
     )
