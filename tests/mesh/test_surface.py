@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from anatomica.measurement.measure.homology import betti_numbers
 from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
+from anatomica.measurement.homology import betti_numbers
 from anatomica.mesh import surface_of
 from anatomica.mesh.topology import topology
 

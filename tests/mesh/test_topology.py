@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from anatomica.measurement.measure.homology import Betti, betti_numbers
 
+from anatomica.measurement.homology import Betti, betti_numbers
 from anatomica.mesh.topology import topology
 
 CUBE = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)

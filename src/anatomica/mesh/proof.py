@@ -12,7 +12,7 @@ from rich.table import Table
 
 from anatomica import _kernel  # pyright: ignore[reportAttributeAccessIssue]
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.measurement.measure.homology import Betti, betti_numbers
+from anatomica.measurement.homology import Betti, betti_numbers
 from anatomica.mesh.surface import Surface
 from anatomica.mesh.topology import topology
 

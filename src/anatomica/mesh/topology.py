@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from anatomica.measurement.measure.homology import Betti
+from anatomica.measurement.homology import Betti
 
 ASIDE = np.array([0.4082, 0.1715, 0.8966]) / np.linalg.norm([0.4082, 0.1715, 0.8966])
 """A direction in which no voxel lies: ways on a sphere lead over it, since opposite points have no shortest
