@@ -91,7 +91,7 @@ def test_all_rooms_and_all_algorithms_are_on_the_page() -> None:
 
 def test_the_example_of_a_quantity_is_a_row_of_the_table() -> None:
     text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(Quantity\(.*?\n\)),\n```", text, re.DOTALL)
+    (example,) = re.findall(r"```python\nROW = (Quantity\(.*?\n\))\n```", text, re.DOTALL)
     call = ast.parse(example, mode="eval").body
     assert isinstance(call, ast.Call)
     given = {str(k.arg): k.value for k in call.keywords}

@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_sentence(model, tmp_path, monkeypatch, capsys) -> No
     def full(*_) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "x.nii.gz")
 
-    monkeypatch.setattr("anatomica.anatomy.nifti.write_atomic", full)
+    monkeypatch.setattr("anatomica.anatomy.nifti.write_together", full)
     options = "--samples 1 --steps 1"
     said = refusal(monkeypatch, capsys, options, "--model", model, "--out", str(tmp_path))
     assert "error: x.nii.gz: No space left on device" in said

@@ -45,7 +45,7 @@ def mitral_valve() -> Spec:
             structure=[tissue],
             domain=InterfaceDomain(grid=(4, 32, 32), first=["LV"], second=["LA"], side=which),  # type: ignore[arg-type]
             mass_threshold=1e-4,
-            tolerance=Tolerance(mass_percent=3.5, spread_percent=3.5),
+            tolerance=Tolerance(mass_percent=4, shape=0.025, spread_percent=3.5),
             weights=Weights(mass=1e9, centroid=1e6, covariance=1e4),
         )
 
@@ -125,6 +125,7 @@ def _multiscale_spine(size: str) -> Spec:
         structure=tissues,
         domain=CartesianDomain(grid=(64, 64, 64)),
         mass_threshold=1e-4,
+        tolerance=Tolerance(mass_percent={"small": 6.0, "large": 2.0}[size]),
         weights=Weights(mass=1e7, centroid=1e5, covariance=1e4),
     )
     return Spec(name=f"multiscale-spine-{size}", anatomy="spinal", constraints=[spine])
@@ -139,6 +140,10 @@ def _multiscale_aorta(size: str) -> Spec:
         structure=["Ao"],
         domain=CurvilinearDomain(grid=grid, planes=5),
         mass_threshold=1e-6,
+        tolerance={
+            "small": Tolerance(mass_percent=8, shape=0.05, spread_percent=4.5),
+            "large": Tolerance(mass_percent=4.5, shape=0.025),
+        }[size],
         weights=Weights(mass=1e9, centroid=1e5, covariance=1e3),
     )
     return Spec(name=f"multiscale-aorta-{size}", anatomy="aortic", constraints=[aorta])
@@ -152,6 +157,10 @@ def _multiscale_myocardium(size: str) -> Spec:
         structure=["Myo"],
         domain=SphericalDomain(grid=grid, rays=16),
         mass_threshold=1e-6,
+        tolerance={
+            "small": Tolerance(mass_percent=12, centroid_mm=1.2, shape=0.095, spread_percent=9),
+            "large": Tolerance(mass_percent=6.5, shape=0.06, spread_percent=4),
+        }[size],
         weights=Weights(mass=1e9, centroid=1e5, covariance=1e4),
     )
     return Spec(name=f"multiscale-myocardium-{size}", anatomy="cardiac", constraints=[wall])
@@ -166,7 +175,10 @@ def _multiscale_vessel(size: str) -> Spec:
         domain=CylindricalDomain(grid=grid, levels=4, angles=4),
         mass_threshold=1e-6,
         # 1 mm is 8 % of this cube; half a paper voxel is the share that 1 mm is of a heart.
-        tolerance=Tolerance(centroid_mm=0.05),
+        tolerance={
+            "small": Tolerance(mass_percent=17, centroid_mm=0.055, shape=0.08, spread_percent=9.5),
+            "large": Tolerance(mass_percent=5, centroid_mm=0.05, shape=0.025),
+        }[size],
         weights=Weights(mass=1e9, centroid=1e5, covariance=1e4),
     )
     return Spec(name=f"multiscale-vessel-{size}", anatomy="coronary", constraints=[wall])

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from anatomica.anatomy.labels import LabelTable
+from anatomica.files import write_text
 from anatomica.mesh.formats.by_meshio import write_by_meshio
 from anatomica.mesh.formats.febio import write_febio
 from anatomica.mesh.formats.gltf import write_gltf
@@ -71,4 +72,4 @@ def write_materials(path: Path, table: LabelTable, present: tuple[str, ...], mor
         if x.name in present
     ]
     said = {"space": "RAS", "unit": "mm", "outside": 0, "materials": materials}
-    path.write_text(json.dumps(said | more, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(said | more, indent=1) + "\n")

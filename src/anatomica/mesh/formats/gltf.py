@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from anatomica.errors import AnatomicaError
+from anatomica.files import write_atomic
 from anatomica.mesh.surface import Surface
 
 RAS_MM_TO_GLTF = np.array([[-1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1000.0]]) / 1000.0
@@ -34,4 +35,4 @@ def write_gltf(path: Path, surface: Surface) -> None:
         )
         part.visual = TextureVisuals(material=material)
         scene.add_geometry(part, node_name=name, geom_name=name, parent_node_name="RAS mm")
-    path.write_bytes(scene.export(file_type="glb"))  # type: ignore[arg-type]
+    write_atomic(path, bytes(scene.export(file_type="glb")))  # type: ignore[arg-type]

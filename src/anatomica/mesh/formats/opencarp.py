@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
+from anatomica.files import write_together
 from anatomica.mesh.tetrahedra import Tetrahedra
 
 MICROMETRES = 1000.0
@@ -22,14 +24,20 @@ def write_opencarp(
     conductivities in all directions openCARP does not use them.
     """
     paths = [stem.with_name(stem.name + suffix) for suffix in (".pts", ".elem", ".lon")]
-    with paths[0].open("w", encoding="ascii") as file:
-        file.write(f"{len(mesh.vertices)}\n")
-        np.savetxt(file, mesh.vertices * MICROMETRES, fmt="%.6f")
-    with paths[1].open("w", encoding="ascii") as file:
-        file.write(f"{len(mesh.tetrahedra)}\n")
-        np.savetxt(file, np.column_stack([mesh.tetrahedra, mesh.material]), fmt="Tt %d %d %d %d %d")
     directions = np.tile([1.0, 0.0, 0.0], (len(mesh.tetrahedra), 1)) if fibres is None else fibres
-    with paths[2].open("w", encoding="ascii") as file:
-        file.write("1\n")
-        np.savetxt(file, directions, fmt="%.6f")
+    elements = np.column_stack([mesh.tetrahedra, mesh.material])
+    tables = (
+        (len(mesh.vertices), mesh.vertices * MICROMETRES, "%.6f"),
+        (len(mesh.tetrahedra), elements, "Tt %d %d %d %d %d"),
+        (1, directions, "%.6f"),
+    )
+    write_together({path: _lines(*table) for path, table in zip(paths, tables, strict=True)})
     return paths
+
+
+def _lines(first: int, rows: np.ndarray, form: str) -> bytes:
+    """A count, then one line per row."""
+    text = io.StringIO()
+    text.write(f"{first}\n")
+    np.savetxt(text, rows, fmt=form)
+    return text.getvalue().encode("ascii")

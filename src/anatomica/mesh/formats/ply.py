@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from anatomica.files import write_atomic
 from anatomica.mesh.surface import Surface
 
 _FACE = np.dtype(
@@ -39,6 +40,5 @@ def write_ply(path: Path, surface: Surface) -> None:
     faces["count"], faces["corners"] = 3, surface.triangles
     faces["inside"], faces["outside"] = surface.sides.T
     faces["colour"] = palette[surface.sides[:, 0]]
-    path.write_bytes(
-        header.encode("ascii", "replace") + surface.vertices.astype("<f8").tobytes() + faces.tobytes()
-    )
+    points = surface.vertices.astype("<f8").tobytes()
+    write_atomic(path, header.encode("ascii", "replace") + points + faces.tobytes())

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64, Int
 
+from anatomica.files import write_atomic
+
 HEADER = b"anatomica; mm; SPACE=RAS"
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -19,4 +21,4 @@ def write_stl(path: Path, vertices: Float64[np.ndarray, "v 3"], triangles: Int[n
     records = np.zeros(len(triangles), dtype=_RECORD)
     records["normal"], records["corners"] = normal, corners
     count = np.uint32(len(triangles)).astype("<u4").tobytes()
-    path.write_bytes(HEADER.ljust(80, b" ") + count + records.tobytes())
+    write_atomic(path, HEADER.ljust(80, b" ") + count + records.tobytes())

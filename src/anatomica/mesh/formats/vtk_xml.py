@@ -14,6 +14,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from jaxtyping import Float64, Int
 
+from anatomica.files import write_text
+
 Arrays = Mapping[str, np.ndarray]
 _TYPES = {"f8": "Float64", "f4": "Float32", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
 _TETRA, _TRIANGLE = 10, 5
@@ -73,7 +75,7 @@ def _write(path: Path, kind: str, counts: str, body: Sequence[str]) -> None:
         + "\n".join(body)
         + f"\n</Piece>\n</{kind}>\n</VTKFile>\n"
     )
-    path.write_text(text, encoding="ascii")
+    write_text(path, text)
 
 
 def _points(points: np.ndarray) -> str:
