@@ -39,6 +39,7 @@ def test_stl_is_one_closed_surface_per_tissue(surface, tmp_path) -> None:
     for path, name in zip(paths, surface.present(), strict=True):
         assert b"SPACE=RAS" in path.read_bytes()[:80]
         mesh = trimesh.load(path)
+        assert isinstance(mesh, trimesh.Trimesh)
         assert mesh.is_watertight
         assert mesh.volume / 1000 == pytest.approx(surface.volume_ml(name), rel=1e-5)
         np.testing.assert_allclose(
@@ -56,6 +57,7 @@ def test_ply_keeps_both_sides(surface, tmp_path) -> None:
     import trimesh
 
     mesh = trimesh.load(path, process=False)
+    assert isinstance(mesh, trimesh.Trimesh)
     np.testing.assert_array_equal(mesh.faces, surface.triangles)
     ply = mesh.metadata["_ply_raw"]["face"]["data"]
     np.testing.assert_array_equal(
@@ -79,6 +81,7 @@ def test_gltf_stands_upright_in_metres(surface, tmp_path) -> None:
 
     (path,) = write_surface(tmp_path, "patient", surface, "gltf")
     scene = trimesh.load(path)
+    assert isinstance(scene, trimesh.Scene)
     assert set(scene.geometry) == {"lumen", "wall", "lump"}
     low, high = scene.bounds
     mm = surface.vertices
@@ -89,7 +92,9 @@ def test_gltf_stands_upright_in_metres(surface, tmp_path) -> None:
     np.testing.assert_allclose(
         high, [-mm[:, 0].min() / 1e3, mm[:, 2].max() / 1e3, mm[:, 1].max() / 1e3], atol=1e-6
     )
-    assert scene.geometry["lumen"].is_watertight
+    lumen = scene.geometry["lumen"]
+    assert isinstance(lumen, trimesh.Trimesh)
+    assert lumen.is_watertight
 
 
 def test_vtu(tetrahedra, surface, tmp_path) -> None:
