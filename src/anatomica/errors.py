@@ -10,6 +10,19 @@ class AnatomicaError(ValueError):
     """
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value as a user wrote it, for an error message: on one line, and cut if it is long.
+
+    >>> shown("a" * 100, most=8)
+    "'aaaaaaa ..."
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # a number of more digits than Python writes
+        return "a very long number"
+    return text if len(text) <= most else f"{text[:most]} ..."
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint for an error message: the known word that is most like the given one, or nothing.
 

@@ -60,12 +60,14 @@ def phantom(
     """
     from rich.progress import Progress
 
+    from anatomica.anatomy.bounds import check_seed
     from anatomica.anatomy.nifti import save
     from anatomica.data.phantoms import phantom as make
     from anatomica.files import write_text
 
     if out.exists() and not out.is_dir():
         raise AnatomicaError(f"{out} is a file; give a folder to write the phantoms to")
+    check_seed(seed, count)
     images, titles, written = [], [], []
     with Progress(console=output.console, transient=True) as bar:
         for number in bar.track(range(seed, seed + count), description=f"{anatomy} phantoms"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anatomica.anatomy.bounds import MOST_SEED
 from anatomica.cli.checks import check_cache, check_option
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
@@ -42,7 +43,9 @@ Minutes = Annotated[float | None, typer.Option("--minutes", help="Training time;
 Lr = Annotated[float | None, typer.Option("--lr", help="Peak learning rate; default: the preset's.")]
 BatchSize = Annotated[int | None, typer.Option("--batch", min=1, help="Batch over all processes.")]
 Optimizer = Annotated[str | None, typer.Option("--optimizer", help="adamw or muon; default: the preset's.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of initial weights, data order and noise.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=MOST_SEED, help="Of initial weights, data order and noise.")
+]
 From = Annotated[
     str | None,
     typer.Option("--from", help="Start from this model's weights: a shipped anatomy or a model's folder."),

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anatomica.anatomy.bounds import MOST_SEED
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 from anatomica.generation.choose import ANOTHER_SEED, GUIDED_TRIES, TRIES, again, better, start
@@ -95,7 +96,7 @@ def _draw_batch(
             missing = [s for s in wanted if s not in best or again(best[s])]
             if not missing:
                 break
-            drawn = [s + turn * ANOTHER_SEED for s in missing]
+            drawn = [(s + turn * ANOTHER_SEED) % (MOST_SEED + 1) for s in missing]
             begin = None if guided else start(model, missing, drawn, best, turn, options.layouts)
             asked = [wanted[s] for s in missing]
             told = None if callback is None else _teller(callback, missing, turn)

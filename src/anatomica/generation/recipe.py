@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
+from anatomica.anatomy.bounds import check_seed
 from anatomica.anatomy.catalogue import from_card, to_card
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, shown
 from anatomica.generation.options import OPTIONS, Options, Positive
 from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.placing import Resolved, Wanted, asked_betti, selection
@@ -39,6 +40,11 @@ class Arguments(BaseModel):
     samples: Positive = 8
     seed: Annotated[int, Field(ge=0)] = 0
     options: Options = Options()
+
+    @model_validator(mode="after")
+    def _seeds(self) -> Arguments:
+        check_seed(self.seed, self.samples)
+        return self
 
 
 def check_arguments(options: dict[str, Any], **given: Any) -> Arguments:
@@ -136,8 +142,10 @@ def _sentence(error: ValidationError) -> str:
     name, value = ".".join(map(str, problem["loc"][-1:])), problem["input"]
     if problem["type"] == "literal_error":
         allowed = problem.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
-        return f"unknown {name} {value!r}; allowed: {allowed}"
-    found = "" if isinstance(value, dict | list) else f", found {value!r}"
+        return f"unknown {name} {shown(value)}; allowed: {allowed}"
+    if problem["type"] == "value_error":
+        return problem["msg"].removeprefix("Value error, ")
+    found = "" if isinstance(value, dict | list) else f", found {shown(value)}"
     return f"{name}: {problem['msg']}{found}"
 
 

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anatomica.prior.seeds import seeded
+
 RANK = 64
 """Principal components kept: at noise 6 the others are narrower than the noise in every shipped anatomy."""
 KIN = 5
@@ -24,6 +26,8 @@ KIN = 5
 OWN = 0.5
 """The share of its variance around them that is the patient's own; the rest is of a difference of two."""
 GOLDEN = (5**0.5 - 1) / 2
+GOLDEN_64 = 0x9E3779B97F4A7C15
+"""The same as a fraction of 2^64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,9 @@ class Layouts:
         return self.mean + torch.tensordot(drawn, self.basis, dims=1)
 
     def _draw(self, seed: int) -> Float[Tensor, " k"]:
-        x, generator = self.patients, torch.Generator().manual_seed(seed)
-        i = int(seed * GOLDEN % 1 * len(x))
+        x, generator = self.patients, seeded(seed)
+        # A float has too few digits for the fraction of a large multiple.
+        i = int(seed * GOLDEN % 1 * len(x)) if seed < 2**32 else seed * GOLDEN_64 % 2**64 * len(x) >> 64
         kin = torch.linalg.vector_norm(x - x[i], dim=1).argsort()[: KIN + 1]
         j, l = kin[torch.randint(len(kin), (2,), generator=generator)]  # noqa: E741
         p = x[kin].mean(dim=0)

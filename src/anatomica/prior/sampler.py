@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from anatomica.errors import AnatomicaError
+from anatomica.prior.seeds import seeded
 
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 
@@ -67,7 +68,7 @@ def karras_schedule(
 
 def seeded_generators(seeds: Sequence[int]) -> list[torch.Generator]:
     """One generator per sample, on the CPU, so that a seed means the same anatomy on every device."""
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
+    return [seeded(seed) for seed in seeds]
 
 
 def draw_noise(generators: Sequence[torch.Generator], like: Float[Tensor, "b c h w d"]) -> Tensor:

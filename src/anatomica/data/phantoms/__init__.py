@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from types import ModuleType
 from typing import Any
 
+from anatomica.anatomy.bounds import check_seed
 from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
@@ -63,9 +64,7 @@ def phantom(anatomy: str, seed: int, n: int = 64, pathology: str | None = None) 
         )
     if n < 2 * GRID_STEP or n > 512 or n % GRID_STEP:
         raise AnatomicaError(f"a phantom's resolution is a multiple of {GRID_STEP} from 32 to 512, not {n}")
-    if seed < 0:
-        raise AnatomicaError(f"a phantom's seed is 0 or larger, not {seed}")
-    return module.build(seed, n, pathology)
+    return module.build(check_seed(seed), n, pathology)
 
 
 def pathologies(anatomy: str) -> dict[str, float]:

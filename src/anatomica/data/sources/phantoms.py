@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from anatomica.anatomy.bounds import check_seed
 from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.data.cache import Cache
 from anatomica.data.prepare import Item, Job, Loaded, prepare
@@ -23,7 +24,7 @@ def build_phantom_cache(
     """Patients `seed` to `seed + count - 1` of the phantom population at n^3, each with its truth."""
     if count < 1:
         raise AnatomicaError(f"the number of phantoms must be at least 1, not {count}")
-    about = anatomy_of(anatomy)
+    about, seed = anatomy_of(anatomy), check_seed(seed, count)
     job = Job(Path(out), about, n, "phantoms")
     return prepare(items(about.name, range(seed, seed + count), n), job, workers, progress)
 

@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from anatomica.anatomy.bounds import check_seed
+
 
 def generator(seed: int, *words: int) -> torch.Generator:
     """A CPU generator that depends on all the integers and on nothing else."""
-    state = np.random.SeedSequence([seed & 0xFFFFFFFF, *words]).generate_state(1, np.uint64)[0]
+    state = np.random.SeedSequence([check_seed(seed), *words]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state & np.uint64(2**63 - 1)))
 
 

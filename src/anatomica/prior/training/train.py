@@ -26,6 +26,7 @@ from anatomica.prior.autoencoder import Autoencoder, Crop
 from anatomica.prior.edm import EDM, LatentScaler
 from anatomica.prior.layers import use_checkpointing
 from anatomica.prior.presets import Preset, TrainingConfig, to_dict
+from anatomica.prior.seeds import seeded
 from anatomica.prior.training.augment import augment
 from anatomica.prior.training.budget import Budget, learning_rate
 from anatomica.prior.training.checkpoint import EMA, RunState, load_checkpoint, load_into, save_checkpoint
@@ -287,7 +288,7 @@ M = TypeVar("M", bound=nn.Module)
 def fresh(build: Callable[[], M], seed: int) -> M:
     """Initial weights from the seed, without touching the global random state of the caller."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.random.set_rng_state(seeded(seed).get_state())
         return build()
 
 
