@@ -68,12 +68,8 @@ def render(
     size: int = 320,
     hide: Sequence[str] = (),
     ghost: Sequence[str] = (),
-    cut: float | None = None,
-    background: tuple[int, int, int] = (255, 255, 255),
 ) -> Picture:
-    """Draw a label map in RAS. `hide` leaves tissues out, `ghost` draws them translucent, and `cut` removes
-    what lies nearer to the camera than that share of the cube's depth (0.5 cuts it in half).
-    """
+    """Draw a label map in RAS on white. `hide` leaves tissues out, `ghost` draws them translucent."""
     label_map = _pad(label_map)
     solid_ids = [x.id for x in label_map.table.labels[1:] if x.name not in (*hide, *ghost)]
     ghost_ids = label_map.table.ids_of(ghost)
@@ -81,13 +77,13 @@ def render(
     extent = spacing * np.array(label_map.shape)
     centre = (label_map.affine @ np.append((np.array(label_map.shape) - 1) / 2, 1))[:3]
     half = float(extent.max()) / 2 / camera.zoom
-    image = np.full((size, size, 3), background, dtype=np.float32)
+    image = np.full((size, size, 3), 255, dtype=np.float32)
     depth = np.full((size, size), np.inf, dtype=np.float32)
     for ids, alpha in ((solid_ids, 1.0), (ghost_ids, 0.28)):
         mask = np.isin(label_map.array, ids)
         if not mask.any():
             continue
-        colour, hit_depth = _cast(label_map, mask, camera, size, half, extent, cut)
+        colour, hit_depth = _cast(label_map, mask, camera, size, half, extent)
         front = hit_depth < depth
         image[front] = alpha * colour[front] + (1 - alpha) * image[front]
         if alpha == 1.0:
@@ -102,7 +98,7 @@ def _pad(label_map: LabelMap, voxels: int = 2) -> LabelMap:
     return LabelMap(np.pad(label_map.array, voxels), affine, label_map.table)
 
 
-def _cast(label_map, mask, camera, size, half, extent, cut):
+def _cast(label_map, mask, camera, size, half, extent):
     """Colour and depth of the first surface along each ray; depth is inf where the ray misses."""
     soft = _smooth(mask)
     buried = ndimage.gaussian_filter(soft, 3.0)
@@ -123,8 +119,6 @@ def _cast(label_map, mask, camera, size, half, extent, cut):
         return out[0, :, :, 0, 0]
 
     enter, leave = _slab(position, into, edge / 2)
-    if cut is not None:
-        enter = enter.clamp_min((2 * cut - 1) * float(extent.max()) / 2)
     travelled = enter.clone()
     hit = torch.zeros(len(position), dtype=torch.bool)
     alive = (travelled < leave).nonzero()[:, 0]
@@ -144,8 +138,6 @@ def _cast(label_map, mask, camera, size, half, extent, cut):
     values = sample(where, slice(2, 6))
     normal = -values[1:].T / torch.from_numpy(label_map.spacing_mm.astype(np.float32))
     normal = normal / normal.norm(dim=1, keepdim=True).clamp_min(1e-6)
-    if cut is not None:
-        normal[travelled[hit] < enter[hit] + voxel] = -into
     light = -into + 0.45 * up - 0.35 * right
     light = light / light.norm()
     shade = 0.38 + 0.62 * (normal @ light).clamp_min(0) + 0.10 * (normal @ -into).clamp_min(0)
