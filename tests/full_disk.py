@@ -1,15 +1,90 @@
-"""A disk that is full from the n-th file on: every file of the package is put onto the disk by `os.fsync`."""
+"""Disks that are full, and what is run on them: every file of the package ends with an `os.fsync`."""
 
 import errno
 import itertools
 import os
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import trees
+from anatomica.cli import app
+from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.plan import UNCONDITIONAL, Cell, profile
+from anatomica.evaluate.experiments.runner import Runner
 from anatomica.files import CannotWriteError
+from anatomica.prior.training.budget import Budget
+from anatomica.prior.training.train import RunOptions, train_autoencoder
+from anatomica.spec.tasks import task
+from tiny_prior import CORONARY, TINY, ellipsoids, save_tiny_model
+
+Run = Callable[[Path], object]
+"""Does its work into a folder; what the machine prevents is an exception."""
+COMMANDS = {
+    "generate": "generate --samples 2 --steps 1 --until-valid 1 --model MODEL -o",
+    "prepare": "prepare phantoms -a coronary --count 2 -n 32 -o",
+    "phantom": "phantom -a coronary -c 2 -n 32 -o",
+    "measure": "measure PATIENT --anatomy coronary --resolution 32 --out",
+}
+TIMES = re.compile(rb'"(made|seconds|elapsed_s|date|checksum)": [^,\n}]*')
+"""What differs between two runs that are the same."""
+
+
+def same_files(folder: Path) -> dict[str, bytes]:
+    """Every file's bytes; of JSON and HTML without times."""
+    kept = {}
+    for name, data in trees.tree_bytes(folder).items():
+        if str(name).endswith((".json", ".jsonl", ".html")):
+            data = TIMES.sub(b"", data)
+        kept[str(name)] = data
+    return kept
+
+
+def command(words: str, **given: Path) -> Run:
+    """Run a command into a folder; the machine's errors pass through as exceptions."""
+    named = {key.upper(): str(path) for key, path in given.items()}
+
+    def run(out: Path) -> None:
+        result = CliRunner().invoke(app, [*(named.get(w, w) for w in words.split()), str(out)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+
+    return run
+
+
+def training() -> Run:
+    """Two steps of a tiny autoencoder with a checkpoint after each; taken up where it was stopped."""
+    maps, budget = ellipsoids(6), Budget(steps=2)
+
+    def run(out: Path) -> None:
+        there = (out / "checkpoint.safetensors").is_file()
+        options = RunOptions(resume=there, checkpoint_minutes=0.0, quiet=True)
+        train_autoencoder(maps, out, CORONARY, TINY, budget, options)
+
+    return run
+
+
+def evaluation(folder: Path) -> Run:
+    """One cell of an experiment with two samples."""
+    save_tiny_model(folder / "models" / "coronary")
+    lab = Lab(folder / "cache", folder / "none", 40, models=folder / "models", quiet=True)
+    lab.held_out("coronary")
+    spec = task("calcium-count")
+    cell = Cell("calcium-count", UNCONDITIONAL, spec, spec, 2)
+
+    def run(out: Path) -> None:
+        fresh = replace(lab, cache=out, data=folder / "cache" / "phantoms-40")
+        done = Runner(fresh, profile("quick", 2, 1), lambda _: None).run([cell])
+        assert len(done[0].numbers) == 2
+
+    return run
 
 
 @contextmanager
@@ -27,7 +102,7 @@ def full_disk(after: int) -> Iterator[None]:
         yield
 
 
-def each_full_moment(run: Callable[[Path], object], folder: Path) -> Iterator[Path]:
+def each_full_moment(run: Run, folder: Path) -> Iterator[Path]:
     """Run into a new folder with a disk that is full after 0, 1, 2, ... files; the folders of failed runs.
 
     Ends with the first run that needs no more files than that. Every failure must name a file of the folder.
@@ -35,18 +110,48 @@ def each_full_moment(run: Callable[[Path], object], folder: Path) -> Iterator[Pa
     for moment in itertools.count():
         out = folder / str(moment)
         with full_disk(moment):
-            failure = _failure(run, out)
+            failure = failed(run, out)
         if failure is None:
             return
-        assert "No space left on device" in str(failure)
-        assert str(failure.filename).startswith(str(out))
-        assert not list(out.rglob(".*"))
+        check_failure(failure, out)
         yield out
 
 
-def _failure(run: Callable[[Path], object], out: Path) -> CannotWriteError | None:
+def failed(run: Run, out: Path) -> CannotWriteError | None:
+    """Why the folder could not be written to; None if it could."""
     try:
         run(out)
     except CannotWriteError as failure:
         return failure
     return None
+
+
+def check_failure(failure: CannotWriteError, out: Path) -> None:
+    """The error names a file of the folder, and nothing unfinished is left there."""
+    assert "No space left on device" in str(failure)
+    assert str(failure.filename).startswith(str(out))
+    assert not list(out.rglob(".*"))
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Callable[[int], None]]:
+    """A file system of so many bytes at a folder; what is given can make it larger."""
+    folder.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+
+    def resize(size: int) -> None:
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
+
+    try:
+        yield resize
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def can_mount(folder: Path) -> bool:
+    """Whether this user may mount file systems."""
+    try:
+        with small_disk(folder / "mounted", 1 << 16):
+            return True
+    except (OSError, subprocess.CalledProcessError):
+        return False

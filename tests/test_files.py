@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from anatomica.files import CannotWriteError, clear_unfinished, write_atomic
+from anatomica.files import CannotWriteError, DamagedError, clear_unfinished, opened, sealed, write_atomic
 from full_disk import full_disk
 
 
@@ -83,3 +83,14 @@ def test_nothing_else_in_the_package_writes_files():
         if name not in allowed:
             text = file.read_text(encoding="utf-8")
             assert not [way for way in ways if way in text], name
+
+
+def test_a_checksum_that_was_lost_is_damage() -> None:
+    whole = sealed({"a": 1})
+    assert opened(whole) == {"a": 1}
+    assert opened({"a": 1}) == {"a": 1}
+    lost = {"a": 2, "chacksum": whole["checksum"]}
+    with pytest.raises(DamagedError, match="lost its checksum"):
+        opened(lost)
+    with pytest.raises(DamagedError, match="lost its checksum"):
+        opened({"a": 1}, always=True)

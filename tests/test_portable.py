@@ -9,6 +9,7 @@ UNIX_ONLY = ("resource", "fcntl", "pwd", "grp", "termios", "posix")
 IMPORT_ALL = f"""
 import importlib, os, pkgutil, sys
 import numpy, torch, matplotlib.pyplot, nibabel, scipy, rich, typer  # what others import is theirs
+import fastapi, uvicorn
 for name in {UNIX_ONLY!r}:
     sys.modules[name] = None  # `import name` raises ImportError
 import anatomica
@@ -16,7 +17,11 @@ for module in pkgutil.walk_packages(anatomica.__path__, "anatomica."):
     if not module.name.endswith(("__main__", "_kernel")):
         importlib.import_module(module.name)
         print(module.name)
+import builtins
 from anatomica.machine import peak_memory_mb
+def no_proc(path, *arguments, **options):
+    raise FileNotFoundError(path)
+builtins.open = no_proc
 assert peak_memory_mb() is None
 """
 

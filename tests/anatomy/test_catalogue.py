@@ -103,7 +103,7 @@ def test_a_phantoms_file_says_nothing_new() -> None:
         (("id: 7", "id: 2"), "the label id 2 occurs twice"),
         (("id: 7", "id: 0"), r"labels.2.id: .*greater than or equal to 1"),
         (("id: 7", "id: 256"), r"labels.2.id: .*less than or equal to 255"),
-        (("name: Sa,", "name: NO,"), r"labels.2.name: .*valid string, found False; put it in quotes"),
+        (("name: Sa,", "name: TRUE,"), r"labels.2.name: .*valid string, found True; put it in quotes"),
         (('"54735007"', "54735007"), r"labels.2.snomed: .*put it in quotes"),
         (("[hip_right]", "[left-hip]"), "HR and HL share the name 'lefthip'"),
         (("name: Sa,", "name: background,"), "background"),
@@ -134,7 +134,7 @@ def test_files_that_are_none(tmp_path) -> None:
     with pytest.raises(AnatomicaError, match="cannot be read"):
         anatomy(tmp_path)
     large = pelvis(tmp_path, PELVIS + "# " + "x" * (1 << 20))
-    with pytest.raises(AnatomicaError, match="larger than 1 MB"):
+    with pytest.raises(AnatomicaError, match="larger than 256 kB"):
         anatomy(large)
 
 

@@ -21,6 +21,8 @@ MOST_TRAILING_BYTES = 1 << 20
 """After the voxels that a NIfTI header announces; more is another file than the header describes."""
 MOST_EDGE = 512
 """Voxels along an edge of a cube that a label map is brought into; 512^3 takes about 1.3 GB on the way."""
+MOST_GROWN_EDGE = 256
+"""The same of a cube that is enlarged to hold all tissue: measuring 256^3 voxels takes about 1.2 GB."""
 MOST_SEED = 2**63 - 1
 """The largest number that any library's generator takes."""
 

@@ -31,6 +31,7 @@ class Anatomy:
 
     `edge_mm` is the cube's edge L; the paper's grid is 128^3, so a paper voxel is edge_mm / 128.
     `centre_on` are the tissues whose union's centre is the cube's centre (empty: all tissues).
+    In a `column` the labels follow one another in the table's order, as vertebrae do.
     `phantom` names the module that draws its phantoms, if there is one. Tissues are short names throughout.
     """
 
@@ -41,6 +42,7 @@ class Anatomy:
     title: str
     camera: View
     several_pieces: tuple[str, ...]
+    column: bool
     sampler: SamplerDefaults
     expected: Expected
     phantom: str | None
@@ -109,6 +111,7 @@ def from_record(record: Record, source: str) -> Anatomy:
         record.title or "",
         camera.model_copy(update={"ghost": short(camera.ghost, "camera.ghost")}),
         short(record.several_pieces, "several_pieces"),
+        record.column,
         record.sampler,
         cases.model_copy(update=expected),
         record.phantom,
@@ -135,6 +138,7 @@ def to_record(about: Anatomy) -> dict[str, Any]:
         centre_on=about.centre_on,
         camera=about.camera,
         several_pieces=about.several_pieces,
+        column=about.column,
         sampler=about.sampler,
         phantom=about.phantom,
         labels=labels,

@@ -9,7 +9,7 @@ import nibabel as nib
 import numpy as np
 from scipy import ndimage
 
-from anatomica.anatomy.bounds import MOST_EDGE, MOST_MM
+from anatomica.anatomy.bounds import MOST_GROWN_EDGE, MOST_MM
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError
@@ -279,11 +279,11 @@ def to_cube(
         faces = _corners(low - 1.0, high * 1.0) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
         reach = float(np.abs(faces - centre).max())
         needed = 2 * int(np.ceil(reach / voxel - 1e-6))
-        if needed > max(n, MOST_EDGE):
+        if needed > max(n, MOST_GROWN_EDGE):
             raise AnatomicaError(
                 f"the tissue reaches {reach:.4g} mm from the centre of the {anatomy.name} cube of "
-                f"{anatomy.edge_mm:g} mm and needs a cube of {needed}^3 voxels, more than {MOST_EDGE}^3; "
-                f"is it {anatomy.name} anatomy? If so, take a lower resolution than {n}"
+                f"{anatomy.edge_mm:g} mm and needs a cube of {needed}^3 voxels, more than "
+                f"{MOST_GROWN_EDGE}^3; is it {anatomy.name} anatomy? If so, take a lower resolution than {n}"
             )
         n = max(n, needed)
     return resample(label_map, (n, n, n), cube_affine(voxel * n, n, centre), method)

@@ -60,6 +60,19 @@ def load(path: str | Path, anatomy: Anatomy | None = None, mapping: Mapping = No
     return _load_folder(path, anatomy, rules) if path.is_dir() else _load_file(path, anatomy, rules)
 
 
+def label_maps_in(path: Path, anatomy: Anatomy, mapping: Mapping = None) -> list[Path]:
+    """The label maps of a folder of them; none for a file, or for a folder of masks named after tissues."""
+    files = sorted(p for p in path.iterdir() if is_nifti(p)) if path.is_dir() else []
+    names: dict[int, str | None] = {-i: stem(p) for i, p in enumerate(files, start=1)}
+    if not names:
+        return []
+    try:
+        tissues = translate(names, anatomy, resolve(mapping), str(path))
+    except AnatomicaError:
+        return files
+    return [] if any(anatomy.table.id_of(t) for t in tissues.values()) else files
+
+
 def is_nifti(path: Path) -> bool:
     """Whether the name says NIfTI (and is not a hidden or half-written file)."""
     return path.name.endswith(SUFFIXES) and not path.name.startswith(".")

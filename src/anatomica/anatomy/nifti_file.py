@@ -37,6 +37,8 @@ PIECE = 1 << 22
 """Voxels that are read at a time."""
 HEADERS = {348: (Nifti1Header, b"n+1"), 540: (Nifti2Header, b"n+2")}
 """Header and magic of a single file, by the size that the file begins with."""
+IN_MM = {1: 1000.0, 3: 0.001}
+"""mm per unit of length by the header's code: metres and micrometres, as ITK reads them."""
 _DAMAGED = (gzip.BadGzipFile, zlib.error, EOFError, HeaderDataError, ValueError, TypeError, KeyError)
 _SILENT = logging.Logger("nibabel's remarks on headers", logging.CRITICAL)
 
@@ -77,7 +79,9 @@ def _read(stream: BufferedIOBase, most_bytes: int) -> NiftiFile:
         raise AnatomicaError(f"a label map holds integers, this file holds {dtype}")
     if count * dtype.itemsize > most_bytes:
         raise EOFError(f"its header announces {' x '.join(map(str, shape))} voxels, the file is too short")
-    affine = np.asarray(header.get_best_affine(), dtype=np.float64)
+    with np.errstate(all="ignore"):  # a header of NaNs is refused below
+        affine = np.asarray(header.get_best_affine(), dtype=np.float64)
+    affine[:3] *= IN_MM.get(int(header["xyzt_units"]) & 7, 1.0)
     check_affine(affine)
     edges = np.linalg.norm(affine[:3, :3], axis=0)
     if edges.min() < LEAST_VOXEL_MM or edges.max() > MOST_VOXEL_MM:

@@ -87,6 +87,9 @@ class Record(_Part):
     centre_on: Tissues = Field(default=(), description="the cube's centre; all tissues if left out")
     camera: View = View()
     several_pieces: Tissues = Field(default=(), description="all others come in one piece")
+    column: bool = Field(
+        default=False, description="labels follow one another along a column, as vertebrae do"
+    )
     sampler: SamplerDefaults = SamplerDefaults()
     phantom: Slug | None = Field(default=None, description="the shipped phantoms' module")
     labels: Annotated[tuple[LabelRecord, ...], Field(min_length=1, max_length=255)]

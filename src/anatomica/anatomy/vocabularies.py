@@ -6,6 +6,7 @@ A label that the wanted anatomy does not have becomes background.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
 from anatomica.anatomy.labels import BACKGROUND
 from anatomica.anatomy.strict_yaml import read_text, read_yaml
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, shown
 
 UserMapping = Mapping[str | int, str]
 REST = "*"
@@ -131,8 +132,12 @@ def read_mapping(path: Path) -> UserMapping:
     if bad or not content:
         raise AnatomicaError(
             f"{path}: a label mapping has lines like `5: RV` or `heart_ventricle_right: RV`"
-            + (f"; not so: {bad}" if isinstance(bad, list) else "")
+            + (f"; not so: {shown(bad)}" if isinstance(bad, list) else "")
         )
+    keys = Counter(str(key).lower() for key in content)
+    key, times = keys.most_common(1)[0]
+    if times > 1:
+        raise AnatomicaError(f"{path}: the label {shown(key)} has {times} lines; which of them is meant?")
     return content
 
 
