@@ -76,7 +76,7 @@ def test_schema_describes_specs() -> None:
         (("volume_ml: 140", "volume_ml: 140, mass: 0.1"), "line 7 .*volume_ml or mass, not both"),
         (("family: cartesian", "family: circle"), "line 6 .*'circle'.*'cartesian'"),
         (("[16, 16, 16]", "[16, 16, 0]"), "line 6 .*greater than or equal to 1"),
-        (("constraints:", "constraints: ["), "not valid YAML"),
+        (("constraints:", "constraints: ["), "not readable as YAML"),
         (("    target: {volume_ml: 140}", "    tolerence: {}"), "line 7 .*did you mean 'tolerance'"),
     ],
 )

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+
+from torch import Tensor
 
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.measurement.measure import Fine, Measured, measure_resolved
-from anatomica.measurement.placing import Resolved
-from anatomica.spec.quantities import BETTI
+from anatomica.measurement.goals import Goal, Row, allowed, error, measured, met, sides
+from anatomica.measurement.measure import Fine, Measured, extent_of, measure_resolved
+from anatomica.measurement.outside import allowed_outside, must_be_empty, outside_mass
+from anatomica.measurement.placing import Resolved, structure_map
+from anatomica.measurement.vocabulary.plan import Missing
+from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.spec.quantities import BETTI, Quantity
 
+OUTSIDE = "outside"
+"""The quantity of the check that nothing of the structure lies beyond its domains."""
 DOMAINS = "domains"
 """The quantity of the one check of a constraint that has no place at all; no sample can meet it."""
 
@@ -50,7 +58,7 @@ class Check:
 
 
 def certificate(
-    cube: LabelMap, resolved: Sequence[Resolved], about: Anatomy, fine: Sequence[Fine] = ()
+    cube: LabelMap, resolved: Sequence[Row], about: Anatomy, fine: Sequence[Fine] = ()
 ) -> tuple[Check, ...]:
     """A finished label map, measured on its own voxels, against the resolved targets.
 
@@ -59,15 +67,52 @@ def certificate(
     valid one was never asked for, and is not met.
     """
     frame = Frame.of(cube, about)
-    finer = list(fine) or [None] * len(resolved)
+    both = list(zip(resolved, list(fine) or [None] * len(resolved), strict=True))
     checks: list[Check] = []
-    for m, r, f in zip(measure_resolved(cube, resolved), resolved, finer, strict=True):
+    placed = [(r, f) for r, f in both if isinstance(r, Resolved)]
+    for m, (r, f) in zip(measure_resolved(cube, [r for r, _ in placed]), placed, strict=True):
         if not bool(r.domains.valid.any()):
             checks.append(_unplaced(r))
         for k in range(r.domains.count):
             if bool(r.domains.valid[k]):
                 checks += (*_checks(m, f, r, k, frame), *_counts(m, f, r, k))
+        if bool(r.domains.valid.any()) and must_be_empty(r.constraint):
+            checks.append(_outside(m, f, r, frame))
+    s = Subject(cube, about)
+    checks += [_goal(r, s, None if f is None else f.named) for r, f in both if isinstance(r, Goal)]
     return tuple(checks)
+
+
+def _goal(goal: Goal, s: Subject, fine: dict[str, float] | None) -> Check:
+    """A named quantity: on the voxels as `anatomica measure` finds it, and on the field itself."""
+    right = "" if goal.ask.right is None else f" {goal.ask.right.text}"
+    kinds = {(True, True): "between", (True, False): "at least", (False, True): "at most"}
+    kind = "equal to" if goal.equal else kinds[goal.low is not None, goal.high is not None]
+    bounds = [x for x in (goal.low, goal.high) if x is not None]
+    wanted: float | list[float] = bounds if kind == "between" else bounds[0]
+    where = (goal.name, 0, 1, f"{kind}{right}", goal.unit)
+    try:
+        values = measured(goal, s)
+    except Missing as why:
+        return Check(*where, wanted, 0.0, abs(bounds[0]), 0.0, goal.unit, False, str(why))
+    both = [values] if fine is None else [values, fine]
+    found = [sides(goal.ask, x) for x in both]
+    off, most = max(error(goal, x) for x in found), allowed(goal, values)
+    if goal.ask.right is not None:
+        wanted = float(found[0].right)
+    achieved, *finer = (float(x.left) for x in found)
+    here = met(goal, off, most)
+    return Check(*where, wanted, achieved, off, most, goal.unit, here, "", finer[0] if finer else None)
+
+
+def outside_ml(cube: LabelMap, resolved: Sequence[Resolved], about: Anatomy) -> dict[str, float]:
+    """By constraint, how much of its structure lies outside its domains, whether that is allowed or not."""
+    hard, frame = structure_map(cube), Frame.of(cube, about)
+    return {
+        r.constraint.name: frame.to_ml(outside_mass(hard(r.constraint.structure), r.domains))
+        for r in resolved
+        if r.constraint.domain.family != "global"
+    }
 
 
 def not_placed(resolved: Sequence[Resolved]) -> list[dict]:
@@ -116,12 +161,13 @@ def _checks(m: Measured, fine: Fine | None, r: Resolved, k: int, frame: Frame) -
         values = [q.measured(moments, r.domains) for moments in both]
         off = max(float(q.error(x, wanted.to(x), frame.edge_mm, c.mass_threshold)[k]) for x in values)
         most = c.tolerance.of(q)
-        achieved, *finer = (q.for_people(x[k], frame) for x in values)
+        unit, shown = _for_people(q, r, k, frame)
+        achieved, *finer = (shown(x[k]) for x in values)
         yield Check(
             *where,
             q.title,
-            q.unit,
-            q.for_people(wanted[k], frame),
+            unit,
+            shown(wanted[k]),
             achieved,
             off,
             most,
@@ -130,6 +176,42 @@ def _checks(m: Measured, fine: Fine | None, r: Resolved, k: int, frame: Frame) -
             "" if there or q.any_mass else f"no {' + '.join(c.structure)} there",
             finer[0] if finer else None,
         )
+
+
+def _for_people(
+    q: Quantity, r: Resolved, k: int, frame: Frame
+) -> tuple[str, Callable[[Tensor], float | list[float]]]:
+    """Unit and values of a quantity; the volume in a section is told as an area, on a ray as a thickness."""
+    family = r.constraint.domain.family
+    thin = extent_of(r.domains, family, k, 1.0, frame) if q.key == "mass" else {}
+    for key, unit in (("area_mm2", "mm2"), ("thickness_mm", "mm")):
+        if key in thin:
+            return unit, lambda x, per_ml=thin[key]: frame.to_ml(float(x)) * per_ml
+    return q.unit, lambda x: q.for_people(x, frame)
+
+
+def _outside(m: Measured, fine: Fine | None, r: Resolved, frame: Frame) -> Check:
+    """One row for what lies beyond the constraint's domains, where nothing may be."""
+    found = [m.outside] if fine is None or fine.outside is None else [m.outside, fine.outside]
+    most = r.constraint.tolerance.outside_percent
+    one_percent = float(allowed_outside(r, r.wanted.values.get("mass", m.moments.mass))) / most
+    off = max(found) / one_percent
+    achieved, *finer = (frame.to_ml(x) for x in found)
+    return Check(
+        r.constraint.name,
+        0,
+        1,
+        OUTSIDE,
+        "mL",
+        0.0,
+        achieved,
+        off,
+        most,
+        "%",
+        off <= most,
+        "",
+        finer[0] if finer else None,
+    )
 
 
 def _counts(m: Measured, fine: Fine | None, r: Resolved, k: int) -> Iterator[Check]:

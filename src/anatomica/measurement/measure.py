@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.domains.place import StructureMap
 from anatomica.measurement.homology.betti import Betti, betti_numbers
 from anatomica.measurement.moments import Moments, decompose, ellipsoid_semi_axes
+from anatomica.measurement.outside import outside_mass
 from anatomica.measurement.parse import slice_domains
 from anatomica.measurement.placing import Resolved, measure_in, resolve, structure_map
 from anatomica.spec import spec
@@ -31,6 +33,8 @@ class Measured:
     domains: Domains
     moments: Moments
     betti: tuple[Betti, ...]
+    outside: float
+    """Mass of the structure outside all domains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,9 @@ class Fine:
 
     moments: Moments | None
     counts: tuple[tuple[tuple[str, Betti], ...], ...] = ()
+    outside: float | None = None
+    named: dict[str, float] | None = None
+    """Of a named quantity's goal: its quantities by key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +118,8 @@ def measure_resolved(
         names = r.constraint.structure
         counted = tuple(_betti(hard(names), r.domains, k) for k in range(r.domains.count))
         moments = measure_in((soft or hard)(names), r.domains)
-        measured.append(Measured(r.constraint, r.domains, moments, counted))
+        beyond = outside_mass(hard(names), r.domains)
+        measured.append(Measured(r.constraint, r.domains, moments, counted, beyond))
     return tuple(measured)
 
 
@@ -138,9 +146,10 @@ def whole_tissues(cube: LabelMap, about: Anatomy) -> spec.Spec:
     tissues = cube.present()
     if not tissues:
         raise AnatomicaError("the label map is empty: no tissue to measure")
-    domain = spec.GlobalDomain(grid=cube.shape)
+    # Not checked as a user's spec is: the points of a whole cube are its voxels, of which no copy is made.
+    domain = spec.GlobalDomain.model_construct(grid=cube.shape)
     constraints = [spec.Constraint(name=t, structure=[t], domain=domain) for t in tissues]
-    return spec.Spec(name="whole-tissues", anatomy=about.name, constraints=constraints)
+    return spec.Spec.model_construct(name="whole-tissues", anatomy=about.name, constraints=constraints)
 
 
 def _betti(structure: Tensor, domains: Domains, k: int) -> Betti:
@@ -178,11 +187,24 @@ def to_dict(result: Measurement) -> dict:
                 "name": m.constraint.name,
                 "structure": m.constraint.structure,
                 "family": m.constraint.domain.family,
+                "outside_ml": frame.to_ml(m.outside),
                 "domains": [domain_dict(m, k, frame) for k in range(m.domains.count)],
             }
             for m in result.measured
         ],
     }
+
+
+def extent_of(domains: Domains, family: str, k: int, volume_ml: float, frame: Frame) -> dict[str, float]:
+    """What a volume means where the domain is thin: area and diameter in mm of a section (sampled once along
+    an axis), mean thickness in mm of a wall along a ray; empty for other domains."""
+    size = (domains.s[k] * frame.edge_mm).tolist()
+    if min(domains.grid) == 1 and sorted(domains.grid)[1] > 1:
+        area = 1000 * volume_ml / size[domains.grid.index(1)]
+        return {"area_mm2": area, "diameter_mm": 2 * math.sqrt(area / math.pi)}
+    if family in ("spherical", "cylindrical"):
+        return {"thickness_mm": 1000 * volume_ml / (size[0] * size[1])}
+    return {}
 
 
 def domain_dict(m: Measured, k: int, frame: Frame) -> dict:
@@ -203,6 +225,7 @@ def domain_dict(m: Measured, k: int, frame: Frame) -> dict:
     mass = float(moments.mass[k])
     return placed | {
         "volume_ml": frame.to_ml(mass),
+        **extent_of(domains, m.constraint.domain.family, k, frame.to_ml(mass), frame),
         "mass": mass,
         "centroid_mm": frame.to_mm(moments.centroid[k].numpy()).tolist(),
         "centroid": moments.centroid[k].tolist(),

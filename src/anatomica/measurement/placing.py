@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -76,6 +77,13 @@ class Resolved:
         """Domains that are valid, in every sample if each has its own."""
         valid = self.domains.valid.reshape(-1, self.domains.count)
         return valid.all(dim=0).nonzero()[:, 0].tolist()
+
+
+class Tissues(NamedTuple):
+    """Channel indices of tissues that are looked at without a constraint, as a constraint has them."""
+
+    selection: tuple[int, ...]
+    temperature: float = 1.0
 
 
 def of_sample(r: Resolved, i: int) -> Resolved:

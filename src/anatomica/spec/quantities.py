@@ -12,14 +12,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor
 
 from anatomica.anatomy.frame import Frame
-from anatomica.spec.strict import Extent, Strict, Symmetric, Vector
+from anatomica.spec.strict import (
+    LEAST,
+    MOST_DOMAINS,
+    Extent,
+    Length,
+    Place,
+    Real,
+    Share,
+    Strict,
+    Symmetric,
+    Vector,
+    Whole,
+)
 
 TINY = 1e-9
 """The smallest mass and variance divided by."""
@@ -247,16 +260,40 @@ QUANTITIES: tuple[Quantity, ...] = (
 BY_KEY = {q.key: q for q in QUANTITIES}
 MATCHED = tuple(q.key for q in QUANTITIES if q.matched)
 
-Number = float | list[float] | None
-Positive = Annotated[float, Field(gt=0)]
+T = TypeVar("T")
+Each = T | Annotated[list[T], Field(min_length=1, max_length=MOST_DOMAINS)] | None
+"""One value for all domains, or one for each."""
+Millilitres = Annotated[Real, Field(ge=0, le=1e6)]
+Allowed = Annotated[Real, Field(ge=LEAST, le=1e6)]
+Count = Annotated[Whole, Field(ge=0, le=10_000)]
+
+
+def _covariance(listed: Symmetric) -> Symmetric:
+    """xx, yy, zz, xy, xz, yz, if some mass has this scale-normalised covariance; digits may be rounded."""
+    xx, yy, zz, xy, xz, yz = listed
+    least = float(np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])[0])
+    if abs(xx + yy + zz - 1) > 0.01:
+        raise ValueError(f"not a covariance of trace 1: xx + yy + zz is {xx + yy + zz:.4g}")
+    if least < -0.001:
+        raise ValueError(f"not a covariance: its smallest eigenvalue is {least:.3g}, below 0")
+    return listed
+
+
+Shape = Annotated[Symmetric, AfterValidator(_covariance)]
 
 
 class BettiPrior(Strict):
     """Wanted components, loops and voids; what is left out is free."""
 
-    b0: Annotated[int, Field(ge=0)] | None = None
-    b1: Annotated[int, Field(ge=0)] | None = None
-    b2: Annotated[int, Field(ge=0)] | None = None
+    b0: Count | None = None
+    b1: Count | None = None
+    b2: Count | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> BettiPrior:
+        if self.b0 == 0 and (self.b1 or self.b2):
+            raise ValueError("without a component (b0: 0) there are no loops and no voids")
+        return self
 
     @property
     def numbers(self) -> tuple[int | None, int | None, int | None]:
@@ -270,15 +307,15 @@ class Target(Strict):
     What is left out is free, unless a reference label map is given: then `Constraint.match` is read from it.
     """
 
-    volume_ml: Number = None
-    mass: Number = Field(default=None, description="fraction of the cube's volume")
-    centroid_mm: Vector | list[Vector] | None = None
-    centroid: Vector | list[Vector] | None = Field(default=None, description="in [0, 1]^3 of the cube")
-    shape: Symmetric | list[Symmetric] | None = Field(
+    volume_ml: Each[Millilitres] = None
+    mass: Each[Share] = Field(default=None, description="fraction of the cube's volume")
+    centroid_mm: Each[Vector] = None
+    centroid: Each[Place] = Field(default=None, description="in [0, 1]^3 of the cube")
+    shape: Each[Shape] = Field(
         default=None, description="scale-normalised covariance xx, yy, zz, xy, xz, yz (trace 1)"
     )
-    spread_mm: Number = Field(default=None, description="root mean square distance from the centroid")
-    diameter_mm: Number = Field(
+    spread_mm: Each[Length] = Field(default=None, description="root mean square distance from the centroid")
+    diameter_mm: Each[Length] = Field(
         default=None,
         description="equivalent diameter of a planar section: of the circle with its area",
     )
@@ -296,6 +333,14 @@ class Target(Strict):
                 raise ValueError(f"give {a} or {b}, not both")
         if self.rotation_deg is not None and self.axes_mm is None:
             raise ValueError("rotation_deg turns axes_mm, which is missing")
+        pieces = None if self.betti is None else self.betti.b0
+        for name in ("volume_ml", "mass"):
+            asked = getattr(self, name)
+            values = asked if isinstance(asked, list) else [] if asked is None else [asked]
+            if pieces == 0 and any(v > 0 for v in values):
+                raise ValueError(f"{name} asks for some of the structure, betti (b0: 0) for none")
+            if pieces and any(v == 0 for v in values):
+                raise ValueError(f"{name} asks for none of the structure, betti (b0: {pieces}) for some")
         return self
 
     def given(self, quantity: Quantity) -> tuple[str, Any] | None:
@@ -307,11 +352,14 @@ class Target(Strict):
 class Tolerance(Strict):
     """When a constraint counts as met."""
 
-    mass_percent: Positive = 2.0
-    centroid_mm: Positive = 1.0
-    shape: Positive = 0.02
-    spread_percent: Positive = 2.0
-    diameter_mm: Positive = 1.0
+    mass_percent: Allowed = 2.0
+    centroid_mm: Allowed = 1.0
+    shape: Allowed = 0.02
+    spread_percent: Allowed = 2.0
+    diameter_mm: Allowed = 1.0
+    outside_percent: Allowed = Field(
+        default=1.0, description="of the structure, beyond a domain outside of which nothing may be"
+    )
 
     def of(self, quantity: Quantity) -> float:
         return float(getattr(self, quantity.tolerance))

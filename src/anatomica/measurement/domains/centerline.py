@@ -26,23 +26,30 @@ class Centerline:
     radii: np.ndarray  # (n,), distance to the nearest background voxel
 
 
-def centerline(mask: np.ndarray, start: np.ndarray, spacing: float = 0.5) -> Centerline:
+def centerline(
+    mask: np.ndarray,
+    start: np.ndarray,
+    spacing: float = 0.5,
+    ends: tuple[np.ndarray, np.ndarray | None] | None = None,
+) -> Centerline:
     """The centreline of the mask's largest component, sampled every `spacing` voxels.
 
     The path's two ends, which bend into the rim of a cut vessel, are trimmed by about a radius; a smoothing
     spline follows, and three rounds of recentring on the tube's own cross-sections take out the voxel jitter.
-    The end that lies further along the direction `start` comes first. Raises AnatomicaError if no curve is
-    left.
+    The end that lies further along the direction `start` comes first. `ends` are voxels between which the
+    path runs, the first of them first (the second None: the voxel farthest from it); without, the two voxels
+    farthest apart. Raises AnatomicaError if no curve is left.
     """
     low, tube = _largest_component(mask)
     radius_of = np.asarray(ndimage.distance_transform_edt(tube))
-    path = _trim(_middle_path(tube, radius_of), radius_of)
+    inner = None if ends is None else tuple(None if x is None else x - low for x in ends)
+    path = _trim(_middle_path(tube, radius_of, inner), radius_of)
     if len(path) < 4:
         raise AnatomicaError(f"no centreline: the structure is not a tube ({len(path)} voxels long)")
     points = _spline(path.astype(float), noise=0.6, spacing=spacing)
     for _ in range(3):
         points = _spline(_recentre(points, tube, radius_of, spacing), noise=0.015, spacing=spacing)
-    if (points[-1] - points[0]) @ start > 0:
+    if ends is None and (points[-1] - points[0]) @ start > 0:
         points = points[::-1]
     radii = ndimage.map_coordinates(radius_of, points.T, order=1, mode="nearest")
     return Centerline(points + low, _tangents(points), radii)
@@ -57,11 +64,11 @@ def _largest_component(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([s.start for s in box]) - 1, np.pad(labels[box], 1)
 
 
-def _middle_path(tube: np.ndarray, radius_of: np.ndarray) -> np.ndarray:
+def _middle_path(tube: np.ndarray, radius_of: np.ndarray, ends: tuple | None = None) -> np.ndarray:
     """Voxels of the path through the middle of the tube between its two ends, in order.
 
-    The ends are the two voxels farthest apart inside the tube; the path between them is the cheapest where a
-    voxel costs 1 / radius^4, which keeps it off the walls and out of side branches.
+    The ends are given or the two voxels farthest apart inside the tube; the path between them is the cheapest
+    where a voxel costs 1 / radius^4, which keeps it off the walls and out of side branches.
     """
     voxels = np.argwhere(tube)
     index = np.full(tube.shape, -1)
@@ -77,15 +84,21 @@ def _middle_path(tube: np.ndarray, radius_of: np.ndarray) -> np.ndarray:
     tail, head, length = (np.concatenate(x) for x in (rows, columns, lengths))
     size = (len(voxels), len(voxels))
     by_length = sparse.csr_matrix((length, (tail, head)), size)
-    first = _farthest(by_length, 0)
-    last = _farthest(by_length, first)
+    given = (None, None) if ends is None else ends
+    first = _farthest(by_length, 0) if given[0] is None else _nearest(voxels, given[0])
+    last = _farthest(by_length, first) if given[1] is None else _nearest(voxels, given[1])
     price = radius_of[tuple(voxels.T)] ** -4.0
     by_price = sparse.csr_matrix((length * (price[tail] + price[head]), (tail, head)), size)
     before = sparse.csgraph.dijkstra(by_price, directed=False, indices=first, return_predecessors=True)[1]
     path = [last]
     while path[-1] != first:
         path.append(int(before[path[-1]]))
-    return voxels[path]
+    # Between given ends from the first to the second; otherwise the caller turns it.
+    return voxels[path] if ends is None else voxels[path[::-1]]
+
+
+def _nearest(voxels: np.ndarray, point: np.ndarray) -> int:
+    return int(np.square(voxels - point).sum(1).argmin())
 
 
 def _farthest(graph: sparse.csr_matrix, source: int) -> int:

@@ -21,6 +21,8 @@ def orthonormalize(
     """
     reference = (reference / reference.norm()).to(U0)
     alternate = reference.roll(1)
+    if torch.linalg.cross(reference, alternate).norm() < 1e-2:  # a diagonal is its own next axis
+        alternate = X_AXIS.to(U0)
     side = torch.linalg.cross(U0, reference.expand_as(U0))
     aligned = side.norm(dim=-1, keepdim=True) < 1e-2
     side = torch.where(aligned, torch.linalg.cross(U0, alternate.expand_as(U0)), side)

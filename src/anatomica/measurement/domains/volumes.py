@@ -31,7 +31,8 @@ def cartesian_domain(S: Float[Tensor, "h w d"], grid: Grid, margin: float = 0.0)
         index = inside.any(dim=others[1]).any(dim=others[0]).nonzero()[:, 0]
         lower[axis] = index.min() / S.shape[axis] - margin
         upper[axis] = (index.max() + 1) / S.shape[axis] + margin
-    return make(torch.eye(3)[None], (upper - lower)[None], ((upper + lower) / 2)[None], grid, [""])
+    reason = "" if bool((upper > lower).all()) else "its negative margin leaves nothing of the box"
+    return make(torch.eye(3)[None], (upper - lower)[None], ((upper + lower) / 2)[None], grid, [reason])
 
 
 def box_domain(
