@@ -96,6 +96,42 @@ def test_a_damaged_case_is_named(tmp_path):
         cache.load(cache.cases[0])
 
 
+def test_whatever_is_damaged_is_made_again(tmp_path):
+    """Every file of a cache, changed, cut and gone: the next run of the same command gives the same cache."""
+    build_phantom_cache("coronary", 2, tmp_path / "c", n=32)
+    whole = trees.tree_bytes(tmp_path / "c")
+    for name in whole:
+        path = tmp_path / "c" / name
+        if path.name == "settings.json":
+            continue  # says how the cache is made: another one is another cache
+        data = path.read_bytes()
+        middle = len(data) // 2
+        for bad in (data[:middle], data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :], None):
+            path.unlink() if bad is None else path.write_bytes(bad)
+            build_phantom_cache("coronary", 2, tmp_path / "c", n=32)
+            assert trees.tree_bytes(tmp_path / "c") == whole
+
+
+def test_another_file_of_the_right_form_is_not_taken_for_the_case(tmp_path):
+    cache = build_phantom_cache("coronary", 2, tmp_path / "c", n=32)
+    first, second = (cache.path(case) for case in cache.cases)
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(AnatomicaError, match="its checksum is not that of its record"):
+        cache.load(cache.cases[0])
+
+
+def test_caches_of_before_checksums_are_read(tmp_path):
+    cache = build_phantom_cache("coronary", 1, tmp_path / "c", n=32)
+    manifest = tmp_path / "c" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    del content["checksum"]
+    for case in content["cases"]:
+        del case["sha256"], case["truth_sha256"]
+    manifest.write_text(json.dumps(content))
+    old = open_cache(tmp_path / "c")
+    assert np.array_equal(old.load(old.cases[0]).array, cache.load(cache.cases[0]).array)
+
+
 def test_a_split_without_cases_is_refused(tmp_path):
     build_phantom_cache("coronary", 1, tmp_path / "c", n=32)
     other = "validation" if split_of("coronary-000000") == "train" else "train"

@@ -6,8 +6,11 @@ from scipy import ndimage
 
 from anatomica.data.phantom_population import agree
 from anatomica.data.phantoms import phantom
-from anatomica.data.phantoms.aortic import WHOLE
+from anatomica.data.phantoms.aorta_truth import known as known_of
+from anatomica.data.phantoms.aortic import WHOLE, draw
 from anatomica.data.phantoms.published import diameter
+from anatomica.data.phantoms.tree import Build, arteries
+from anatomica.data.phantoms.warp import random_warp
 from anatomica.measurement.homology import betti_numbers
 
 SEEDS = range(8)
@@ -85,6 +88,65 @@ def test_radii_are_those_of_the_label_map():
         for at_mm in (55.0, 140.0, 200.0):
             true = 2 * np.interp(at_mm, along, made.truth.radii_mm["Ao"])
             assert diameter("Ao", "Ao", at_mm)(made) == pytest.approx(true, rel=0.12)
+
+
+LEVELS = (
+    "sinotubular_junction",
+    "mid_ascending",
+    "distal_ascending",
+    "mid_arch",
+    "proximal_descending",
+    "mid_descending",
+)
+
+
+def test_levels_have_the_diameters_of_the_truth():
+    """The truth's ellipses after the deformation against sections of the label map; a voxel is 2 mm."""
+    for seed in (2, 5):
+        made = phantom("aortic", seed, 128)
+        known = made.truth.parameters
+        for level in LEVELS:
+            across = diameter("Ao", "Ao", known[f"{level}_along_mm"])(made)
+            assert across == pytest.approx(known[f"{level}_diameter_mm"], abs=0.7), (seed, level)
+            assert known[f"{level}_min_diameter_mm"] <= known[f"{level}_max_diameter_mm"]
+        for branch in ("BCT", "LCCA", "LSCA"):
+            assert 30 < known[f"{branch}_takeoff_deg"] < 140
+            ostium = np.array(made.truth.landmarks_mm[f"{branch} ostium"])
+            index = np.round((ostium - made.label_map.affine[:3, 3]) / made.label_map.spacing_mm).astype(int)
+            around = made.label_map.array[tuple(slice(i - 2, i + 3) for i in index)]
+            assert made.label_map.table.id_of(branch) in around
+
+
+def drawn(count: int) -> list[tuple[Build, dict[str, float]]]:
+    """Parameters and truths of patients without a pathology; no label map is drawn."""
+    found = []
+    for seed in range(count):
+        rng = np.random.default_rng([7, seed])
+        body = draw(rng, None)
+        found.append((body, known_of(body, arteries(body, rng), random_warp(rng, 4.0, [(80.0, 4.0)]))[2]))
+    return found
+
+
+def test_the_population_is_as_published():
+    """Arch types: Wang 2016; SDs: Hager 2002 and Yan; older aortas are wider, steeper and wind more."""
+    patients = drawn(250)
+    kinds = np.array([known["arch_type"] for _, known in patients])
+    for kind, share in ((1, 0.565), (2, 0.328), (3, 0.108)):
+        assert abs((kinds == kind).mean() - share) < 0.09
+    ages = np.array([body.age_years for body, _ in patients])
+    assert ages[kinds == 3].mean() > ages[kinds == 2].mean() > ages[kinds == 1].mean()
+    winding = np.array([known["descending_tortuosity"] for _, known in patients])
+    assert winding[ages >= 65].mean() > winding[ages < 65].mean() + 0.02
+    assert 1.08 < winding.mean() < 1.14
+    for name, mean, sd in (("mid_ascending", 30.9, 4.1), ("mid_descending", 23.9, 3.3)):
+        found = np.array([known[f"{name}_diameter_mm"] for _, known in patients])
+        assert abs(found.mean() - mean) < 0.4 * sd
+        assert 0.7 < found.std() / sd < 1.3
+    widths = np.array([[b.ascending_mm, b.descending_mm, b.bct_mm, b.lsca_mm] for b, _ in patients])
+    linked = np.corrcoef(widths.T)
+    assert linked[0, 1] > 0.6
+    assert linked[0, 2] > 0.2
+    assert linked[2, 3] > 0.2
 
 
 def test_pathologies_show():

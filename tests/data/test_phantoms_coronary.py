@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from anatomica.data.phantoms import Phantom, phantom
 from anatomica.data.phantoms.coronary import PATHOLOGIES
@@ -81,6 +82,51 @@ def test_the_lumen_has_the_stated_area():
     area_mm2 = (patient.label_map.array == 1).sum((0, 1)) * 0.1**2
     assert area_mm2.mean() == pytest.approx(patient.truth.parameters["mean_lumen_area_mm2"], rel=0.02)
     assert area_mm2.min() == pytest.approx(patient.truth.parameters["minimum_lumen_area_mm2"], rel=0.05)
+
+
+def test_walls_do_not_pinch_and_calcium_keeps_inside():
+    """At 64^3 two voxels of wall lie between lumen and free space, and one between calcium and free space."""
+    for seed in range(12):
+        array = phantom("coronary", seed, 64).label_map.array
+        # Beyond the cube the vessel goes on.
+        free = np.pad(array == 0, 1, mode="edge")
+        away = np.asarray(ndimage.distance_transform_edt(~free))[1:-1, 1:-1, 1:-1]
+        assert away[array == 1].min() >= 2.0, seed
+        assert away[array == 2].min(initial=9.0) > 1.0, seed
+
+
+def test_calcium_and_areas_are_as_stated():
+    """The sheets' integrals against counts of voxels, 0.1 mm each."""
+    checked = 0
+    for seed in range(9):
+        known = phantom("coronary", seed, 32).truth.parameters
+        if known["side_branch"] or not known["deposits"] or checked == 3:
+            continue
+        patient, checked = phantom("coronary", seed, 128), checked + 1
+        array, truth = patient.label_map.array, patient.truth
+        calcium = array == 2
+        assert calcium.sum() * 0.1**3 == pytest.approx(known["calcium_volume_mm3"], rel=0.05)
+        assert calcium.any((0, 1)).sum() * 0.1 == pytest.approx(known["calcium_length_mm"], abs=0.15)
+        assert widest_deg(array) == pytest.approx(known["calcium_max_angle_deg"], abs=7.0)
+        for tissue, mask in (("Lu", array == 1), ("Ve", array > 0)):
+            area = mask.sum((0, 1)) * 0.1**2
+            stated = np.pi * np.array(truth.radii_mm[tissue]) ** 2
+            middle = (stated[1:] + stated[:-1]) / 2
+            assert np.abs(area / middle - 1).max() < 0.06
+        burden = 1 - (array == 1).sum() / (array > 0).sum()
+        assert burden == pytest.approx(known["atheroma_volume_share"], abs=0.01)
+    assert checked == 3
+
+
+def widest_deg(array: np.ndarray) -> float:
+    """The largest angle that a frame's calcium covers around the centroid of its lumen."""
+    widest = 0.0
+    for frame in np.moveaxis(array, 2, 0):
+        if (frame == 2).any():
+            away = np.argwhere(frame == 2) - np.argwhere(frame == 1).mean(0)
+            turns = np.degrees(np.arctan2(away[:, 1], away[:, 0])) % 360
+            widest = max(widest, 2.0 * len(np.unique((turns / 2).astype(int))))
+    return widest
 
 
 def test_severe_stenosis_is_severe():

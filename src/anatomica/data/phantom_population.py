@@ -16,8 +16,13 @@ import numpy as np
 
 from anatomica.anatomy.catalogue import ANATOMIES, PAPER_GRID
 from anatomica.anatomy.label_map import resample
+from anatomica.data import real_hearts
 from anatomica.data.phantoms import Phantom, pathologies, phantom
+from anatomica.data.realism import Reference, differences, features
 from anatomica.measurement.homology import betti_numbers
+
+REAL: dict[str, Reference] = {"cardiac": real_hearts.REFERENCE}
+"""Statistics of real patients by anatomy, to compare the features of all phantoms with."""
 
 
 def measure(
@@ -36,6 +41,8 @@ def measure(
     table = ANATOMIES[anatomy].table
     volumes: dict[str, list[float]] = {name: [] for name in table.tissues}
     values: list[list[float]] = [[] for _ in rows]
+    real = REAL.get(anatomy)
+    seen: list[np.ndarray] = []
     agreement: dict[str, list[float]] = {name: [] for name in table.tissues}
     found: dict[str, int] = dict.fromkeys(pathologies(anatomy), 0)
     wrong, digests, seconds = [], set(), []
@@ -45,6 +52,8 @@ def measure(
         seconds.append(time.process_time() - began)
         digests.add(hashlib.sha256(made.label_map.array.tobytes()).hexdigest())
         wrong += _wrong_topology(made)
+        if real is not None:
+            seen.append(features(made.label_map, real.structures))
         if made.truth.pathology is None:
             for name in made.label_map.present():
                 volumes[name].append(made.label_map.volume_ml(name))
@@ -79,6 +88,7 @@ def measure(
             }
             for row, kept in zip(rows, values, strict=True)
         ],
+        "real": [] if real is None else differences(np.stack(seen), real),
         "least_dice": {name: round(min(kept), 3) for name, kept in agreement.items() if kept},
         "compared": min(compared, count) if n < PAPER_GRID else 0,
     }
@@ -129,7 +139,7 @@ def page(results: Iterable[dict[str, Any]]) -> str:
     """The text of docs/phantoms.md."""
     parts = [_INTRODUCTION]
     for result in results:
-        parts += [*_heading(result), *_published_table(result), *_volume_table(result)]
+        parts += [*_heading(result), *_published_table(result), *_real_table(result), *_volume_table(result)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -185,6 +195,33 @@ def _published_table(result: dict[str, Any]) -> list[str]:
             f"| {row['name']} | {row['mean']:.3g} ± {row['sd']:.2g}{unit} | {row['published_mean']:.3g} ± "
             f"{row['published_sd']:.2g}{unit} | {fits} | {row['source']} |"
         )
+    return lines
+
+
+def _real_table(result: dict[str, Any]) -> list[str]:
+    """Features of all patients beside real ones, one line per structure."""
+    rows = result.get("real")
+    if not rows:
+        return []
+    real = REAL[result["anatomy"]]
+    units = {x["feature"]: x["unit"] for x in rows}
+    lines = [
+        "",
+        f"All patients, with and without a pathology, against {real.count} real ones ({real.source}). A cell "
+        "is the real mean, how many real SDs the phantoms' mean is off, and the ratio of their SD to the "
+        "real one. Centroids are relative to the common centroid of the structures; extents are square roots "
+        "of the covariance's eigenvalues.",
+        "",
+        "| | " + " | ".join(f"{name}, {unit}" for name, unit in units.items()) + " |",
+        "|---|" + "---:|" * len(units),
+    ]
+    for structure in real.structures:
+        cells = [
+            f"{x['real_mean']:.1f}; {x['z']:+.1f}; {x['sd_ratio']:.1f}"
+            for x in rows
+            if x["structure"] == structure
+        ]
+        lines.append(f"| {structure} | " + " | ".join(cells) + " |")
     return lines
 
 

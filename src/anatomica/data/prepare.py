@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -33,7 +32,14 @@ from anatomica.data.cache import (
 )
 from anatomica.data.exclusion import NO_RULES, Rules, faults
 from anatomica.errors import AnatomicaError
-from anatomica.files import CannotWriteError, clear_unfinished, write_atomic, write_json
+from anatomica.files import (
+    CannotWriteError,
+    clear_unfinished,
+    json_bytes,
+    read_json,
+    write_atomic,
+    write_json,
+)
 from anatomica.machine import end_with_parent
 
 
@@ -201,9 +207,10 @@ def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusio
     reasons = faults(loaded.label_map, cube, job.anatomy, job.rules)
     if reasons:
         return excluded("; ".join(reasons))
-    if loaded.truth is not None:
-        write_json(truth_path(job.folder, item.id), loaded.truth)
-    write_atomic(case_path(job.folder, item.id), encode(cube))
+    truth, data = None if loaded.truth is None else json_bytes(loaded.truth), encode(cube)
+    if truth is not None:
+        write_atomic(truth_path(job.folder, item.id), truth)
+    write_atomic(case_path(job.folder, item.id), data)
     present = cube.present()
     return Case(
         id=item.id,
@@ -214,6 +221,8 @@ def _store(item: Item, job: Job, sha256: str, excluded: Callable[[str], Exclusio
         affine=tuple(tuple(float(v) for v in row) for row in cube.affine),
         present=present,
         volumes_ml={t: round(cube.volume_ml(t), 6) for t in present},
+        sha256=hashlib.sha256(data).hexdigest(),
+        truth_sha256="" if truth is None else hashlib.sha256(truth).hexdigest(),
     )
 
 
@@ -247,7 +256,7 @@ def _check_folder(job: Job) -> None:
             )
         return
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path)
     except ValueError:
         before = None
     if not isinstance(before, dict) or not before.keys() >= job.settings().keys():

@@ -134,7 +134,7 @@ def grow(rng: np.random.Generator, pathology: str | None) -> Vessel:
 
 def _floor_mm(pathology: str | None) -> float:
     """No lesion narrows the lumen below this radius: half a catheter's width is always left."""
-    return NARROWEST_MM if pathology == "severe-stenosis" else 0.80
+    return NARROWEST_MM if pathology == "severe-stenosis" else 0.72
 
 
 def soft_max(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
@@ -145,14 +145,14 @@ def soft_max(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
 def _healthy(rng: np.random.Generator, pathology: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Outer radius and wall thickness before any focal lesion."""
     angle, z_mm = sheet()
-    mean = np.clip(rng.normal(2.2, 0.20), 1.8, 2.65)
+    mean = np.clip(rng.normal(2.18, 0.29), 1.6, 2.85)
     if pathology == "ectasia":
         z0, width = rng.uniform(-3, 3), rng.uniform(1.8, 3.0)
         mean = mean * (1 + rng.uniform(0.25, 0.4) * np.exp(-(((z_mm - z0) / width) ** 2)))
     taper = 1 - rng.uniform(-0.02, 0.10) * (0.5 - z_mm / EDGE_MM)
     squash = rng.uniform(0.02, 0.09) * np.cos(2 * (angle - rng.uniform(0, np.pi) - 0.1 * z_mm))
     outer = mean * taper * (1 + squash + 0.022 * _relief(rng, 4, 5))
-    wall = rng.uniform(0.42, 0.58) + 0.10 * np.abs(_relief(rng, 3, 3)) + 0.02 * _relief(rng, 5, 6)
+    wall = rng.uniform(0.40, 0.52) + 0.09 * np.abs(_relief(rng, 3, 3)) + 0.02 * _relief(rng, 5, 6)
     return outer, wall
 
 
@@ -160,8 +160,8 @@ def _plaque(rng: np.random.Generator, pathology: str | None) -> np.ndarray:
     """Extra wall of one eccentric plaque, (ROWS, ANGLES) mm."""
     angle, z_mm = sheet()
     severe = pathology == "severe-stenosis"
-    height = rng.uniform(1.4, 1.8) if severe else rng.uniform(0.25, 0.85)
-    width = rng.uniform(1.4, 2.4) if severe else rng.uniform(1.4, 3.2)
+    height = rng.uniform(1.4, 1.8) if severe else rng.uniform(0.4, 1.3)
+    width = rng.uniform(1.4, 2.4) if severe else rng.uniform(1.2, 2.5)
     z0 = rng.uniform(-3.0, 3.0) if severe else rng.uniform(-4.5, 4.5)
     shift = _turn(angle - rng.uniform(-np.pi, np.pi) - rng.uniform(-0.15, 0.15) * z_mm)
     side = np.exp(rng.uniform(0.8, 1.8) * (np.cos(shift) - 1))
@@ -227,7 +227,7 @@ def _deposit(rng: np.random.Generator, heavy: bool, turn: float, z0: float, radi
     size = rng.beta(2.2, 1.4) if heavy else rng.beta(1.6, 2.2)
     half_arc = max(np.radians((28, 34)[heavy] + (62, 95)[heavy] * size), 0.75 / radius_mm)
     half_length = 0.8 + 1.6 * np.clip(size + rng.normal(0, 0.15), 0, 1)
-    thickness = 0.62 + 0.5 * np.clip(size + rng.normal(0, 0.2), 0, 1)
+    thickness = 0.54 + 0.85 * np.clip(size + rng.normal(0, 0.3), 0, 1)
     angle, z_mm = sheet()
     swirl = rng.normal(0, 0.12) * (z_mm - z0)
     outline = np.tanh(0.6 * _relief(rng, 3, 8))

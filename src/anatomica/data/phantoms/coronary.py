@@ -12,6 +12,7 @@ from anatomica.anatomy.catalogue import anatomy
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.data.phantoms import Phantom, Truth
 from anatomica.data.phantoms.artery import ANGLES, EDGE_MM, ROWS, Vessel, grow, sheet, soft_max
+from anatomica.data.phantoms.artery_truth import known
 from anatomica.data.phantoms.normals import CORONARY as PUBLISHED
 from anatomica.data.phantoms.paint import draw_pathology
 
@@ -24,6 +25,8 @@ PATHOLOGIES: dict[str, float] = {
     "ectasia": 0.05,
 }
 
+POINTS = 128
+"""Intervals between the points of the centrelines in the truth, 0.1 mm each."""
 _SALT = 1004  # keeps the anatomies' populations independent of each other at equal seeds
 
 
@@ -87,40 +90,28 @@ def _draw(vessel: Vessel, n: int) -> np.ndarray:
 
 def _truth(vessel: Vessel, seed: int, pathology: str | None) -> Truth:
     """What is known of the vessel without looking at voxels."""
-    step = 2 * np.pi / ANGLES
-    lumen_mm2 = 0.5 * (vessel.lumen_mm**2).sum(1) * step
-    outer_mm2 = 0.5 * (vessel.outer_mm**2).sum(1) * step
-    angle, z_mm = sheet()
-    # Area centroid of each frame's lumen, from its polar outline.
-    cubed = vessel.lumen_mm**3 * step / 3
-    offset = (
-        np.stack([(cubed * np.cos(angle)).sum(1), (cubed * np.sin(angle)).sum(1)], -1) / lumen_mm2[:, None]
-    )
-    line = np.concatenate([vessel.axis_mm + offset, z_mm], 1)[:: (ROWS - 1) // 32]
-    radius = np.sqrt(lumen_mm2 / np.pi)[:: (ROWS - 1) // 32]
+    found = known(vessel)
+    _, z_mm = sheet()
+    each = slice(None, None, (ROWS - 1) // POINTS)
+    lines = {
+        name: np.concatenate([centre, z_mm], 1)[each]
+        for name, centre in (("Lu", found.lumen_centre_mm), ("Ve", found.vessel_centre_mm))
+    }
+    radii = {
+        name: np.sqrt(area / np.pi)[each]
+        for name, area in (("Lu", found.lumen_mm2), ("Ve", found.vessel_mm2))
+    }
     landmarks = {}
     for number, deposit in enumerate(vessel.deposits, start=1):
         row = round((deposit.z_mm / EDGE_MM + 0.5) * (ROWS - 1))
-        column = round(deposit.angle / step) % ANGLES
+        column = round(deposit.angle / (2 * np.pi) * ANGLES) % ANGLES
         radial = vessel.lumen_mm[row, column] + deposit.cap_mm + 0.55 * deposit.thickness_mm
         out = radial * np.array([np.cos(deposit.angle), np.sin(deposit.angle)])
         landmarks[f"calcium {number}"] = [*(vessel.axis_mm[row] + out).tolist(), deposit.z_mm]
     if vessel.branch is not None:
         landmarks["branch"] = vessel.branch.start_mm.tolist()
-    narrowest = int(lumen_mm2.argmin())
-    landmarks["narrowest lumen"] = [*(vessel.axis_mm + offset)[narrowest].tolist(), float(z_mm[narrowest, 0])]
-    parameters = {
-        "mean_lumen_area_mm2": float(lumen_mm2.mean()),
-        "minimum_lumen_area_mm2": float(lumen_mm2.min()),
-        "mean_eem_area_mm2": float(outer_mm2.mean()),
-        "area_stenosis": float(1 - lumen_mm2.min() / np.quantile(lumen_mm2, 0.9)),
-        "deposits": float(len(vessel.deposits)),
-        "side_branch": float(vessel.branch is not None),
-        "largest_calcium_arc_deg": float(
-            max((2 * np.degrees(d.half_arc) for d in vessel.deposits), default=0)
-        ),
-        "largest_calcium_thickness_mm": float(max((d.thickness_mm for d in vessel.deposits), default=0)),
-    }
+    narrowest = int(found.lumen_mm2.argmin())
+    landmarks["narrowest lumen"] = [*found.lumen_centre_mm[narrowest].tolist(), float(z_mm[narrowest, 0])]
     tubes = 1 if vessel.branch is None else 2
     betti = {
         "Lu": [1, 0, 0],
@@ -132,9 +123,9 @@ def _truth(vessel: Vessel, seed: int, pathology: str | None) -> Truth:
         anatomy="coronary",
         seed=seed,
         pathology=pathology,
-        parameters=parameters,
+        parameters={name: round(value, 5) for name, value in found.numbers.items()},
         landmarks_mm=landmarks,
-        centrelines_mm={"Lu": line.tolist()},
-        radii_mm={"Lu": radius.tolist()},
+        centrelines_mm={name: np.round(line, 4).tolist() for name, line in lines.items()},
+        radii_mm={name: np.round(radius, 5).tolist() for name, radius in radii.items()},
         betti=betti,
     )

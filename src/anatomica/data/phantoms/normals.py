@@ -6,7 +6,7 @@ import numpy as np
 from scipy import ndimage
 
 from anatomica.data.phantoms import Phantom, spine_statistics
-from anatomica.data.phantoms.published import Measure, Published
+from anatomica.data.phantoms.published import Measure, Published, pooled
 
 
 def stated(name: str) -> Measure:
@@ -90,6 +90,13 @@ def reference_diameter(phantom: Phantom) -> float:
     return 2 * float(np.sqrt(np.quantile(lumen_areas_mm2(phantom), 0.9) / np.pi))
 
 
+def wall_share(phantom: Phantom) -> float:
+    """Share of the vessel's volume that its wall takes, %; nan with a side branch."""
+    if phantom.truth.parameters["side_branch"]:
+        return float("nan")
+    return 100 * (1 - phantom.label_map.volume_ml("Lu") / phantom.label_map.volume_ml("Lu", "Ca", "Ve"))
+
+
 _EGWU = "Egwu 2019, J Anat Soc India 68:110, 26 male columns"
 _CHUGHTAI = "Chughtai, Pak J Neurol Surg, thoracic spine CT, 200 adults"
 _VID = "VID keypoints (ImFusion), CT"
@@ -152,5 +159,12 @@ CORONARY: tuple[Published, ...] = (
     Published("minimum lumen area", "mm2", 3.3, 1.8, _BOGALE, minimum_area),
     Published("lumen area stenosis", "%", 54.2, 11.4, _BOGALE, area_stenosis),
     Published("reference lumen diameter", "mm", 3.03, 0.47, f"{_HILL}, angiography", reference_diameter),
-    Published("thickest calcium", "mm", 0.96, 0.25, f"{_HILL}, OCT", stated("largest_calcium_thickness_mm")),
+    Published("thickest calcium", "mm", 0.96, 0.25, f"{_HILL}, OCT", stated("calcium_max_thickness_mm")),
+    Published(
+        "atheroma volume of the vessel's",
+        "%",
+        *pooled((90, 58.9, 5.6), (116, 53.8, 7.9)),
+        "Relationship between IVUS Parameters and FFR in Intermediate Stenosis of the LAD, 206 lesions",
+        wall_share,
+    ),
 )

@@ -22,6 +22,8 @@ AXIS = np.array([0.28, 0.20, 0.94]) / np.linalg.norm([0.28, 0.20, 0.94])
 class Build:
     """What differs between patients; diameters and lengths in mm, the rest are factors."""
 
+    age_years: float
+    male: float
     size: float
     sinus_mm: float
     ascending_mm: float
@@ -31,7 +33,16 @@ class Build:
     arch_height_mm: float
     arch_left_mm: float
     arch_back_mm: float
-    arch_peak: float
+    steepness: float
+    """How far the arch's top lies behind the first branch: 0 in the young, more with age."""
+    first_mm: float
+    """Along the arch from its beginning to the trunk's origin; then from origin to origin."""
+    second_mm: float
+    third_mm: float
+    bct_lean_deg: float
+    """By how much a branch leans along the arch when it leaves it, downstream positive."""
+    lcca_lean_deg: float
+    lsca_lean_deg: float
     bct_mm: float
     bct_length: float
     lcca_mm: float
@@ -68,11 +79,18 @@ def arteries(build: Build, rng: np.random.Generator) -> dict[str, Artery]:
     """All six arteries by label name."""
     ao = _aorta(build, rng)
     k, spread = build.size, build.shoulder
-    # Where the three branches leave: fractions of the way from the arch's beginning to its end.
-    first, second, third = (_arch_point(build, ao, t) for t in (0.20, 0.47, 0.76))
+    along = np.cumsum([build.first_mm, build.second_mm, build.third_mm])
+    first, second, third = (_arch_point(build, ao, mm)[0] for mm in along)
     neck = np.array([0, 6.0, 95.0]) * k
-    n = build.bct_length
-    trunk = [first, first + k * n * np.array([3, -3, 20]), first + k * n * np.array([13, -6, 41])]
+    # The left carotid of a bovine arch leaves a trunk that is long enough to keep it off the aorta.
+    n = max(build.bct_length, 1.05) if build.bovine > 0 else build.bct_length
+    lean = np.tan(np.radians([build.bct_lean_deg, build.lcca_lean_deg, build.lsca_lean_deg]))
+    flow = [_arch_point(build, ao, mm)[1] for mm in along]
+    trunk = [
+        first,
+        first + k * n * (np.array([3, -3, 20]) + 20 * lean[0] * flow[0]),
+        first + k * n * (np.array([13, -6, 41]) + 22 * lean[0] * flow[0]),
+    ]
     fork = trunk[-1]
     right_carotid = [
         fork,
@@ -99,13 +117,13 @@ def arteries(build: Build, rng: np.random.Generator) -> dict[str, Artery]:
     else:
         left_carotid = [
             second,
-            second + k * np.array([-3, 1, 24]),
+            second + k * (np.array([-3, 1, 24]) + 24 * lean[1] * flow[1]),
             second + k * np.array([-11, 4, 56]),
             second + k * np.array([-14, 6, 20]) + neck,
         ]
     left_subclavian = [
         third,
-        third + k * np.array([-5, -2, 23]),
+        third + k * (np.array([-5, -2, 23]) + 23 * lean[2] * flow[2]),
         third + k * np.array([-16, 1, 42]),
         third + k * np.array([-35 * spread, 8, 46]),
         third + k * np.array([-55 * spread, 20, 36]),
@@ -127,16 +145,18 @@ def arteries(build: Build, rng: np.random.Generator) -> dict[str, Artery]:
 
 def _aorta(build: Build, rng: np.random.Generator) -> Artery:
     k = build.size
-    top, left, back, peak = build.arch_height_mm, build.arch_left_mm, build.arch_back_mm, build.arch_peak
+    top, left, back = build.arch_height_mm, build.arch_left_mm, build.arch_back_mm
+    # A steep arch has its top behind the branches: its front falls and its back rises.
+    steep = build.steepness
     path = k * np.array(
         [
             -1.0 * AXIS,
             14.0 * AXIS,
             [8.5, 6, 0.48 * top],
-            [5.0, 1, 0.80 * top],
-            [-0.30 * left, -0.27 * back, top],
-            [-0.72 * left, -0.66 * back, (0.93 - 0.10 * peak) * top],
-            [-left, -0.96 * back, 0.52 * top],
+            [5.0, 1, (0.80 - 0.08 * steep) * top],
+            [-0.30 * left, -0.27 * back, (1.0 - 0.07 * steep) * top],
+            [-0.72 * left, -0.66 * back, (0.90 + 0.10 * steep) * top],
+            [-left, -0.96 * back, (0.52 + 0.08 * steep) * top],
             [-1.02 * left, -1.04 * back, 2.0],
             [-0.90 * left, -1.06 * back, -50],
             [-0.66 * left, -0.98 * back, -105],
@@ -147,7 +167,7 @@ def _aorta(build: Build, rng: np.random.Generator) -> Artery:
     along = sh.arc_length(curve)
     # Tortuosity lives in the descending part; root and arch stay where the branches expect them.
     free = np.clip((along - 150 * k) / 50, 0, 1)
-    curve = curve + free[:, None] * wander(rng, along, build.wander_mm, 105.0)
+    curve = curve + free[:, None] * wander(rng, along, build.wander_mm, 140.0)
     diameters = np.interp(
         along / k,
         [0, 5, 12, 20, 27, 50, 85, 105, 135, 200, 330],
@@ -175,12 +195,13 @@ def _aorta(build: Build, rng: np.random.Generator) -> Artery:
     return Artery(curve, diameters / 2)
 
 
-def _arch_point(build: Build, ao: Artery, share: float) -> Array:
-    """A point of the centreline by the share of the way over the arch, 60 to 130 mm from the valve."""
-    along = sh.arc_length(ao.curve) / build.size
-    begin = 0.85 * build.arch_height_mm
-    at = begin + share * 0.92 * float(np.hypot(build.arch_left_mm, build.arch_back_mm))
-    return np.array([np.interp(at, along, ao.curve[:, i]) for i in range(3)])
+def _arch_point(build: Build, ao: Artery, along_mm: float) -> tuple[Array, Array]:
+    """The centreline's point at this distance from the arch's beginning, and the direction of flow there."""
+    along = sh.arc_length(ao.curve)
+    at = 0.85 * build.arch_height_mm * build.size + along_mm
+    flow = sh.tangents(ao.curve)
+    place, way = (np.array([np.interp(at, along, line[:, i]) for i in range(3)]) for line in (ao.curve, flow))
+    return place, way / np.linalg.norm(way)
 
 
 def _branch(
@@ -214,6 +235,11 @@ def wander(rng: np.random.Generator, along: Array, size_mm: float, wave_mm: floa
     weight = np.array([1.0, 0.35])[:, None] * size_mm * np.array([1.0, 0.8, 0.25])
     turns = along[:, None, None] * 2 * np.pi / (pace * np.array([1.0, 0.55])[:, None]) + phase
     return (weight * np.sin(turns)).sum(1)
+
+
+def sinus_end_mm(build: Build) -> float:
+    """Along the centreline from the valve to the sinotubular junction, where sinuses and fillets end."""
+    return build.size * (17.5 + 0.36 * build.sinus_mm)
 
 
 def sinuses(build: Build) -> list[sh.Shape]:

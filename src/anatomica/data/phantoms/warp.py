@@ -53,6 +53,15 @@ class Warp:
                 break
         return q - self.centre_mm
 
+    def derivative(self, points: Array) -> Array:
+        """Of the cube's mm by the model's at points (m, 3) of the cube: (m, 3, 3), central differences."""
+        q = np.asarray(points, dtype=np.float64).reshape(-1, 3) + self.centre_mm
+        step = 0.5
+        ahead = np.concatenate([q + step * unit for unit in np.eye(3)])
+        behind = np.concatenate([q - step * unit for unit in np.eye(3)])
+        slope = (self._shift(ahead) - self._shift(behind)).reshape(3, -1, 3) / (2 * step)
+        return np.linalg.inv(self.rotation.T + slope.transpose(1, 2, 0))
+
     def _shift(self, q: Array) -> Array:
         """Displacement at points (m, 3): each sees the 4 x 4 x 4 nodes around it."""
         total = np.zeros_like(q)
