@@ -7,10 +7,9 @@ import torch
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.edm import LatentScaler, build_denoiser
 from anatomica.prior.population import population_moments
 from anatomica.prior.presets import PRESETS, AutoencoderConfig, FieldConfig, UNetConfig
-from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import save_model
 
 N = 16
@@ -22,6 +21,7 @@ TINY = dataclasses.replace(
         n=N, channels=(8, 16), res_blocks=(1, 1), stem=2, field=FieldConfig(channels=16, hidden=32)
     ),
     unet=UNetConfig(channels=(8, 16), res_blocks=1, attention_at=(2,)),
+    edm=dataclasses.replace(PRESETS["small"].edm, components=4),
     train_autoencoder=dataclasses.replace(
         PRESETS["small"].train_autoencoder, points=512, batch=4, lr=5e-3, crop=8
     ),
@@ -51,7 +51,7 @@ def save_tiny_model(folder: Path, name: str = "coronary", patients: int = 4, n: 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         autoencoder = Autoencoder(classes, dataclasses.replace(TINY.autoencoder, n=n))
-        edm = EDM(UNet(3, n // 4, TINY.unet), TINY.edm)
+        edm = build_denoiser(3, n // 4, TINY.unet, TINY.edm)
         # An untrained field answers the same everywhere; a steeper last layer makes it a varied anatomy.
         last = autoencoder.field.mlp[-1]
         assert isinstance(last, torch.nn.Linear)

@@ -14,14 +14,14 @@ from tiny_prior import TINY
 def network() -> UNet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        net = UNet(3, 4, TINY.unet)
+        net = UNet(3, 4, TINY.unet, 3)
         torch.nn.init.normal_(net.out.weight, std=0.1)
         return net
 
 
 def test_untrained_network_gives_the_gaussian_denoiser():
     """The last layer starts at zero, so D = c_skip z: the exact denoiser of N(0, sigma_data^2) data."""
-    edm = EDM(UNet(3, 4, TINY.unet), EDMConfig())
+    edm = EDM(UNet(3, 4, TINY.unet, 3), EDMConfig())
     z, sigma = torch.randn(3, 3, 4, 4, 4), torch.tensor([0.1, 1.0, 10.0])
     expected = z / (1 + sigma**2).view(-1, 1, 1, 1, 1)
     torch.testing.assert_close(edm(z, sigma), expected)
@@ -29,7 +29,7 @@ def test_untrained_network_gives_the_gaussian_denoiser():
 
 def test_loss_weight_makes_the_untrained_loss_one_at_every_level():
     """With D = c_skip z on unit Gaussian data, omega E|D - z|^2 = omega sigma^2/(1 + sigma^2) = 1."""
-    objective = DenoiserObjective(EDM(UNet(3, 4, TINY.unet), EDMConfig()))
+    objective = DenoiserObjective(EDM(UNet(3, 4, TINY.unet, 3), EDMConfig()))
     g = torch.Generator().manual_seed(0)
     z, noise = (torch.randn(64, 3, 4, 4, 4, generator=g) for _ in range(2))
     for u in (0.1, 0.5, 0.9):

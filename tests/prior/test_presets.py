@@ -6,18 +6,11 @@ import torch
 from anatomica.errors import AnatomicaError
 from anatomica.machine import peak_memory_mb
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM
+from anatomica.prior.edm import EDM, build_denoiser
 from anatomica.prior.layers import use_checkpointing
-from anatomica.prior.presets import (
-    PRESETS,
-    AutoencoderConfig,
-    EDMConfig,
-    UNetConfig,
-    from_dict,
-    preset,
-    to_dict,
-)
+from anatomica.prior.presets import PRESETS, AutoencoderConfig, EDMConfig, UNetConfig, preset
 from anatomica.prior.sampler import SamplingConfig
+from anatomica.prior.settings import from_dict, to_dict
 from anatomica.prior.training.objectives import AutoencoderObjective, DenoiserObjective
 from anatomica.prior.unet import UNet
 
@@ -71,7 +64,7 @@ def test_autoencoder_parameter_counts():
 
 def test_denoiser_parameter_count():
     with torch.device("meta"):
-        model = UNet(3, 32, PAPER.unet)
+        model = UNet(3, 32, PAPER.unet, 3)
     a, b, c, e = 64, 128, 196, 256
     embed = a * e + e + e * e + e
     down = 2 * block(a, a, e) + conv(a, a) + block(a, b, e) + block(b, b, e) + conv(b, b)
@@ -88,7 +81,8 @@ def test_small_fits_its_budget():
     with torch.device("meta"):
         for classes in (4, 7, 11, 25):
             model = Autoencoder(classes, PRESETS["small"].autoencoder)
-            network = UNet(3, PRESETS["small"].autoencoder.latent_n, PRESETS["small"].unet)
+            small = PRESETS["small"]
+            network = build_denoiser(3, small.autoencoder.latent_n, small.unet, small.edm)
             assert 2 * (count(model) + count(network)) < 16e6
 
 
@@ -121,7 +115,7 @@ def test_paper_preset_takes_a_training_step():
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
-    denoiser = EDM(UNet(3, 32, PAPER.unet), PAPER.edm)
+    denoiser = EDM(UNet(3, 32, PAPER.unet, 3), PAPER.edm)
     z, noise = (torch.randn(1, 3, 32, 32, 32, generator=g) for _ in range(2))
     loss, _ = DenoiserObjective(denoiser)(z, noise, torch.rand(1, generator=g))
     loss.backward()

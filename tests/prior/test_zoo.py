@@ -1,5 +1,6 @@
 """Saving and loading models; every way a folder can be wrong has a sentence."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -8,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 from typer.testing import CliRunner
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.cli import app
 from anatomica.errors import AnatomicaError
+from anatomica.files import sealed
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
 from anatomica.prior.population import label_moments, population_moments, union_moments
@@ -75,7 +78,7 @@ def _edit(key, value):
     def change(copy):
         card = json.loads((copy / "card.json").read_text())
         card[key] = value
-        (copy / "card.json").write_text(json.dumps(card))
+        (copy / "card.json").write_text(json.dumps(sealed(card)))
 
     return change
 
@@ -104,11 +107,51 @@ def _truncate(copy):
         (_edit("neighbours", {"touching": {"Lu": ["X"]}, "whole": []}), "neighbours cannot be read"),
         (_edit("neighbours", ["Lu"]), "neighbours cannot be read"),
         (_edit("neighbours", {"touching": {}}), "neighbours cannot be read"),
+        (_edit("sampling", {"rho": 0}), "SamplingConfig: rho: input should be greater than or equal to 0.1"),
+        (_edit("sampling", {"sigma_max": 0.001}), "sigma_min < sigma_max"),
+        (_edit("sampling", {"eta": float("nan")}), "sampling.eta: input should be a finite number"),
+        (_edit("edm", {"sigma_data": "1"}), "EDMConfig: sigma_data: input should be a valid number"),
+        (_edit("unet", {"channels": [10**9]}), "less than or equal to 4096, found 1000000000"),
+        (_edit("autoencoder", {"n": 18, "channels": [8, 16]}), "sizes do not fit each other"),
+        (_edit("edge_mm", 256.0), "trained in a cube of 256.0 mm"),
+        (_edit("edge_mm", True), "not a complete model card: edge_mm"),
+        (_edit("sha256", {"autoencoder.safetensors": "x"}), "not a complete model card: sha256"),
+        (_edit("training", {"denoiser": {"step": "many"}}), "training.denoiser.step"),
+        (lambda c: (c / "card.json").write_text('{"a":' * 10**5), "cannot be read: it is nested too deeply"),
+        (lambda c: (c / "card.json").write_text("[]"), "does not hold one JSON object"),
+        (
+            lambda c: (c / "card.json").write_text(
+                (c / "card.json").read_text().replace('"eta": 1.0', '"eta": 2.0')
+            ),
+            "its checksum does not fit",
+        ),
     ],
 )
 def test_a_wrong_folder_is_explained(folder, tmp_path, change, message):
     with pytest.raises(AnatomicaError, match=message):
         load_model(_broken(folder, tmp_path, change))
+
+
+def test_a_card_that_asks_for_huge_networks_costs_no_memory(folder, tmp_path):
+    """A hundred layers of 4096 channels would be 180 GB."""
+    wide = {"channels": [4096] * 8, "res_blocks": 12, "heads": 1, "attention_at": []}
+    with pytest.raises(AnatomicaError, match="does not fit"):
+        load_model(_broken(folder, tmp_path, _edit("unet", wide)))
+
+
+def test_weights_that_are_not_finite_are_refused(folder, tmp_path):
+    def poison(copy):
+        path, card = copy / "denoiser.safetensors", json.loads((copy / "card.json").read_text())
+        tensors = load(path.read_bytes())
+        name = next(k for k in tensors if k.startswith("network."))
+        tensors[name].view(-1)[0] = torch.nan
+        data = save(tensors)
+        path.write_bytes(data)
+        card["sha256"][path.name] = hashlib.sha256(data).hexdigest()
+        (copy / "card.json").write_text(json.dumps(sealed(card)))
+
+    with pytest.raises(AnatomicaError, match=r"denoiser\.safetensors: .* has numbers that are not finite"):
+        load_model(_broken(folder, tmp_path, poison))
 
 
 def test_unknown_model_is_explained(tmp_path):
@@ -152,7 +195,7 @@ def test_models_lists_the_numbers_of_a_card(tmp_path):
     path = folder / "card.json"
     card = json.loads(path.read_text())
     card["reconstruction"] = {"field": {"mean": 0.9123, "tissues": {"Lu": 0.95, "Ca": 0.81}}, "held_out": 7}
-    path.write_text(json.dumps(card))
+    path.write_text(json.dumps(sealed(card)))
     said = CliRunner().invoke(app, ["models", str(folder), "--markdown"])
     assert said.exit_code == 0
     assert "| anatomy | coronary |" in said.output

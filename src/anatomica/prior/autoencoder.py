@@ -10,6 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
+from anatomica.prior.column import ColumnConv, ColumnLayer
 from anatomica.prior.field import Field, FourierFeatures
 from anatomica.prior.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample, group_norm
 from anatomica.prior.presets import AutoencoderConfig
@@ -108,9 +109,13 @@ class ConvDecoder(nn.Module):
                 c = config.channels[level]
             layers += [ResBlock(c, c, norm=ChannelNorm) for _ in range(config.res_blocks[level])]
         self.body = nn.Sequential(*layers, ChannelNorm(first), nn.SiLU())
-        self.head: nn.Module = (
-            Conv3d(first, classes, 3, padding=1) if config.stem == 1 else PatchHead(first, classes, config)
-        )
+        self.head: nn.Module
+        if config.stem > 1:
+            self.head = PatchHead(first, classes, config)
+        elif config.column:
+            self.head = ColumnConv(first, classes)
+        else:
+            self.head = Conv3d(first, classes, 3, padding=1)
 
     def forward(self, z: Float[Tensor, "b c h w d"], crop: Crop | None = None) -> Float[Tensor, "b C n n n"]:
         h = self.body(z)
@@ -130,13 +135,15 @@ class PatchHead(nn.Module):
         self.fourier = FourierFeatures(config.field.fourier, config.field.bandwidth)
         self.from_features = nn.Linear(channels, hidden)
         self.from_position = nn.Linear(2 * config.field.fourier, hidden, bias=False)
+        places = config.stem**3
+        column = ColumnLayer(hidden, classes, places) if config.column else None
         self.mlp = nn.Sequential(
             nn.LayerNorm(hidden),
             nn.SiLU(),
             nn.Linear(hidden, hidden),
             nn.LayerNorm(hidden),
             nn.SiLU(),
-            nn.Linear(hidden, config.stem**3 * classes),
+            nn.Linear(hidden, places * classes) if column is None else column,
         )
 
     def forward(self, x: Float[Tensor, "b c m m m"], crop: Crop | None = None) -> Float[Tensor, "b C n n n"]:
@@ -164,7 +171,7 @@ class Autoencoder(nn.Module):
         self.config, self.classes = config, classes
         self.encoder = Encoder(classes, config)
         self.conv_decoder = ConvDecoder(classes, config)
-        self.field = Field(config.latent_channels, classes, config.field)
+        self.field = Field(config.latent_channels, classes, config.field, config.column)
 
     def encode(self, labels: Integer[Tensor, "b n n n"] | Float[Tensor, "b C n n n"]) -> Posterior:
         """Posterior of label indices (b, n, n, n) or one-hot volumes (b, C, n, n, n)."""

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int64, UInt8
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from anatomica.prior.column import ColumnLayer
 from anatomica.prior.layers import Conv3d
 from anatomica.prior.presets import FieldConfig
 
@@ -24,7 +25,10 @@ class FourierFeatures(nn.Module):
     def __init__(self, dim: int, bandwidth: float) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)
-        self.register_buffer("frequencies", bandwidth * torch.randn(3, dim, generator=generator))
+        frequencies = torch.empty(3, dim)
+        if not frequencies.is_meta:  # random numbers without memory would import all of torch's compiler
+            frequencies.normal_(generator=generator).mul_(bandwidth)
+        self.register_buffer("frequencies", frequencies)
 
     def forward(self, r: Float[Tensor, "*p 3"]) -> Float[Tensor, "*p e"]:
         angle = (2 * math.pi) * (r @ self.frequencies)
@@ -42,7 +46,7 @@ class Field(nn.Module):
     once per set of points.
     """
 
-    def __init__(self, latent_channels: int, classes: int, config: FieldConfig) -> None:
+    def __init__(self, latent_channels: int, classes: int, config: FieldConfig, column: bool = False) -> None:
         super().__init__()
         hidden = config.hidden
         self.bottleneck = Conv3d(latent_channels, config.channels, 3, padding=1)
@@ -52,7 +56,8 @@ class Field(nn.Module):
         layers: list[nn.Module] = [nn.LayerNorm(hidden), nn.ReLU()]
         for _ in range(config.layers - 1):
             layers += [nn.Linear(hidden, hidden), nn.LayerNorm(hidden), nn.ReLU()]
-        self.mlp = nn.Sequential(*layers, nn.Linear(hidden, classes))
+        last = ColumnLayer(hidden, classes) if column else nn.Linear(hidden, classes)
+        self.mlp = nn.Sequential(*layers, last)
         self.classes, self.hidden, self.split = classes, hidden, config.split
 
     def prepare(self, z: Float[Tensor, "b c h w d"]) -> Float[Tensor, "b x y z k"]:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from anatomica.anatomy.labels import LabelTable
+from anatomica.errors import AnatomicaError, shown
 from anatomica.measurement.pieces import contact_area, detached_voxels, find_pieces
 
 RARE = 0.002
@@ -59,7 +60,18 @@ class Neighbours:
         }
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any], table: LabelTable) -> Neighbours:
+    def from_dict(cls, given: Any, table: LabelTable) -> Neighbours:
+        """What `to_dict` wrote; what does not have that form is an error in one sentence."""
+        try:
+            found = cls._from_dict(given, table)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            raise AnatomicaError(f"its neighbours cannot be read: {shown(str(error))}") from None
+        if not (found.contact >= 0).all() or not (found.least >= 0).all():
+            raise AnatomicaError("its neighbours have areas or volumes below 0")
+        return found
+
+    @classmethod
+    def _from_dict(cls, given: dict[str, Any], table: LabelTable) -> Neighbours:
         at = {name: c for c, name in enumerate(table.names)}
         contact, whole, least = np.zeros((len(at), len(at))), np.zeros(len(at), bool), np.zeros(len(at))
         if "touching" in given:  # older cards say neither how widely nor what touches the background

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from anatomica.errors import AnatomicaError
 from anatomica.prior.sampler import SamplingConfig
+from anatomica.prior.settings import STRICT, Above, Depth, Levels, Real, Width
 
 
 @dataclass(frozen=True)
@@ -18,12 +20,13 @@ class FieldConfig:
     own; 1 is the paper's.
     """
 
-    channels: int = 64
-    fourier: int = 10
-    bandwidth: float = 1.0
-    hidden: int = 128
-    layers: int = 3
-    split: int = 1
+    __pydantic_config__ = STRICT
+    channels: Width = 64
+    fourier: Width = 10
+    bandwidth: Above = 1.0
+    hidden: Width = 128
+    layers: Depth = 3
+    split: Annotated[int, Field(ge=1, le=8)] = 1
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,18 @@ class AutoencoderConfig:
     `stem` is the edge of the patch that the first layer reads and the last one writes. With 1 (the paper) the
     finest level works on voxels; with 2 it works on 2^3 patches, which removes the full-resolution layers,
     nine tenths of the cost; `head` is the width of the pointwise layers that write them. The factor between
-    voxels and latents is stem * 2^(levels - 1).
+    voxels and latents is stem * 2^(levels - 1). With `column` the decoders write bone and level, not a logit
+    for each label (`prior/column.py`).
     """
 
-    n: int = 128
-    channels: tuple[int, ...] = (64, 128, 256)
-    res_blocks: tuple[int, ...] = (2, 2, 2)
-    latent_channels: int = 3
-    stem: int = 1
-    head: int = 64
+    __pydantic_config__ = STRICT
+    n: Annotated[int, Field(ge=4, le=512)] = 128
+    channels: Levels = (64, 128, 256)
+    res_blocks: Annotated[tuple[Depth, ...], Field(min_length=1, max_length=8)] = (2, 2, 2)
+    latent_channels: Annotated[int, Field(ge=1, le=256)] = 3
+    stem: Annotated[int, Field(ge=1, le=16)] = 1
+    head: Width = 64
+    column: bool = False
     field: FieldConfig = field(default_factory=FieldConfig)
 
     @property
@@ -57,19 +63,26 @@ class AutoencoderConfig:
 class UNetConfig:
     """Denoiser (paper's Table "Diffusion model"). `attention_at` are grid edges that get attention."""
 
-    channels: tuple[int, ...] = (64, 128, 196)
-    res_blocks: int = 2
-    heads: int = 1
-    attention_at: tuple[int, ...] = (8, 4, 2)
+    __pydantic_config__ = STRICT
+    channels: Levels = (64, 128, 196)
+    res_blocks: Depth = 2
+    heads: Annotated[int, Field(ge=1, le=64)] = 1
+    attention_at: Annotated[tuple[Width, ...], Field(max_length=8)] = (8, 4, 2)
 
 
 @dataclass(frozen=True)
 class EDMConfig:
-    """Karras' preconditioning and the lognormal noise of training: ln sigma ~ N(p_mean, p_std^2)."""
+    """Karras' preconditioning and the lognormal noise of training: ln sigma ~ N(p_mean, p_std^2).
 
-    sigma_data: float = 1.0
-    p_mean: float = 1.0
-    p_std: float = 1.2
+    `components` is the number of principal components of the training latents' Gaussian, of which the
+    denoiser knows the exact filter (`prior/latent_gaussian.py`); 0 is the paper's denoiser without it.
+    """
+
+    __pydantic_config__ = STRICT
+    sigma_data: Above = 1.0
+    p_mean: Real = 1.0
+    p_std: Above = 1.2
+    components: Annotated[int, Field(ge=0, le=1024)] = 0
 
 
 @dataclass(frozen=True)
@@ -111,8 +124,6 @@ class Preset:
     train_denoiser: TrainingConfig
 
 
-T = TypeVar("T")
-
 PRESETS: dict[str, Preset] = {
     "paper": Preset(
         "paper",
@@ -133,7 +144,7 @@ PRESETS: dict[str, Preset] = {
             field=FieldConfig(channels=128, hidden=64, split=2),
         ),
         UNetConfig(channels=(32, 64, 96), res_blocks=1),
-        EDMConfig(p_mean=0.4, p_std=1.4),
+        EDMConfig(p_mean=0.2, p_std=1.3, components=96),
         # `anatomica train check models/cardiac --data caches/cardiac --curve DIR`: FMD 27 to 35 with eta 1,
         # 54 to 65 with 0, flat from 12 steps on (results/sampling-cardiac.json). 25 steps, because guidance
         # corrects the prediction once per step.
@@ -160,39 +171,16 @@ PRESETS: dict[str, Preset] = {
             warmup=0.05,
             ema=0.999,
             augment=0.5,
-            copies=4,
             optimizer="muon",
         ),
     ),
 }
 
 
-def preset(name: str) -> Preset:
-    """The preset called `name`, or an error that lists them."""
+def preset(name: str, column: bool = False) -> Preset:
+    """The preset called `name`, for an anatomy whose labels form a `column` or not; errors list the names."""
     try:
-        return PRESETS[name]
+        chosen = PRESETS[name]
+        return replace(chosen, autoencoder=replace(chosen.autoencoder, column=column))
     except KeyError:
         raise AnatomicaError(f"unknown preset {name!r}; allowed: {', '.join(PRESETS)}") from None
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """A config as plain JSON values."""
-    return dataclasses.asdict(config)
-
-
-def from_dict(kind: type[T], values: dict[str, Any]) -> T:
-    """The config written by `to_dict`; unknown or missing keys are an error that names them."""
-    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(values) - set(fields))
-    if unknown:
-        raise AnatomicaError(f"{kind.__name__}: unknown settings {unknown}; allowed: {', '.join(fields)}")
-    made: dict[str, Any] = {}
-    for name, value in values.items():
-        nested = _NESTED.get((kind.__name__, name))
-        if nested is not None:
-            value = from_dict(nested, value)
-        made[name] = tuple(value) if isinstance(value, list) else value
-    return kind(**made)
-
-
-_NESTED: dict[tuple[str, str], type] = {("AutoencoderConfig", "field"): FieldConfig}

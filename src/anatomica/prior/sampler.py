@@ -9,15 +9,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor
 
 from anatomica.errors import AnatomicaError
 from anatomica.prior.seeds import seeded
+from anatomica.prior.settings import STRICT, Above, FromZero, from_dict
 
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 
@@ -27,16 +29,17 @@ class SamplingConfig:
     """Schedule and sampler; churn parameters are those of Karras' Algorithm 2 (0 = deterministic), `eta` is
     the multistep method's fresh noise (0 = deterministic, 1 = the reverse SDE)."""
 
-    method: str = "stochastic"
-    steps: int = 100
-    sigma_min: float = 0.01
-    sigma_max: float = 80.0
-    rho: float = 1.0
-    s_churn: float = 0.0
-    s_min: float = 0.0
-    s_max: float = float("inf")
-    s_noise: float = 1.0
-    eta: float = 0.0
+    __pydantic_config__ = STRICT
+    method: Annotated[str, Field(pattern="^(euler|multistep|stochastic)$")] = "stochastic"
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 100
+    sigma_min: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] = 0.01
+    sigma_max: Above = 80.0
+    rho: Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False)] = 1.0
+    s_churn: FromZero = 0.0
+    s_min: FromZero = 0.0
+    s_max: Annotated[float, Field(ge=0)] = float("inf")
+    s_noise: FromZero = 1.0
+    eta: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,14 +221,15 @@ def sampling_to_dict(config: SamplingConfig) -> dict[str, Any]:
     return asdict(config) | {"s_max": None if config.s_max == float("inf") else config.s_max}
 
 
-def sampling_from_dict(values: dict[str, Any]) -> SamplingConfig:
-    """The config written by `sampling_to_dict`; a value that should be a number and is not is an error."""
-    unbounded = values.get("s_max") is None
-    for name, value in values.items():
-        number = isinstance(value, int if name == "steps" else int | float) and not isinstance(value, bool)
-        if name != "method" and not number and not (name == "s_max" and unbounded):
-            raise AnatomicaError(f"sampling's {name} must be a number, not {value!r}")
-    allowed = {f.name for f in fields(SamplingConfig)}
-    if unknown := sorted(set(values) - allowed):
-        raise AnatomicaError(f"SamplingConfig: unknown settings {unknown}; allowed: {', '.join(allowed)}")
-    return SamplingConfig(**{**values, **({"s_max": float("inf")} if unbounded else {})})
+def sampling_from_dict(values: Any) -> SamplingConfig:
+    """The config written by `sampling_to_dict`; a value that is not allowed is an error that names it."""
+    given = values
+    if isinstance(values, dict) and values.get("s_max", 0) is None:
+        given = {key: value for key, value in values.items() if key != "s_max"}
+    config = from_dict(SamplingConfig, given)
+    if not config.sigma_min < config.sigma_max or math.isnan(config.s_max):
+        raise AnatomicaError(
+            f"SamplingConfig: noise levels must satisfy sigma_min < sigma_max, found {config.sigma_min} and "
+            f"{config.sigma_max}"
+        )
+    return config

@@ -18,15 +18,16 @@ class UNet(nn.Module):
 
     The tables' attention resolutions 8, 4, 2 exceed what three levels have: a 32^3 latent goes to 32, 16, 8,
     so the paper's model attends only at 8; a 16^3 latent goes to 16, 8, 4, so `small` attends at 8 and 4.
+    It reads `inputs` channels and writes the latent's.
     """
 
-    def __init__(self, latent_channels: int, n: int, config: UNetConfig) -> None:
+    def __init__(self, latent_channels: int, n: int, config: UNetConfig, inputs: int) -> None:
         super().__init__()
         channels, blocks = config.channels, config.res_blocks
         self.embedding_dim = channels[0]
         e = 4 * channels[0]
         self.embed = nn.Sequential(nn.Linear(channels[0], e), nn.SiLU(), nn.Linear(e, e), nn.SiLU())
-        self.conv_in = Conv3d(latent_channels, channels[0], 3, padding=1)
+        self.conv_in = Conv3d(inputs, channels[0], 3, padding=1)
 
         def attend(c: int, level: int) -> nn.Module:
             return Attention(c, config.heads) if n >> level in config.attention_at else nn.Identity()

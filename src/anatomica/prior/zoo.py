@@ -11,8 +11,7 @@ card.json                 anatomy (a user's with its record), label table, frame
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,25 +27,25 @@ from anatomica.anatomy.catalogue import ANATOMIES, Anatomy, from_card, to_card
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.anatomy.labels import LabelTable
-from anatomica.errors import AnatomicaError, nearest
+from anatomica.errors import AnatomicaError, nearest, shown
 from anatomica.files import write_atomic, write_together
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.card import FORMAT, NAME, card_bytes, read_card
+from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
+from anatomica.prior.gaussian_population import Gaussian, fit_gaussian
 from anatomica.prior.layouts import Layouts
 from anatomica.prior.neighbours import Neighbours
+from anatomica.prior.percentiles import Percentiles, read_percentiles
 from anatomica.prior.population import population_statistics
-from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig, from_dict, to_dict
+from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig
 from anatomica.prior.sampler import SamplingConfig, sampling_from_dict, sampling_to_dict
-from anatomica.prior.training.checkpoint import load_into
-from anatomica.prior.unet import UNet
+from anatomica.prior.settings import from_dict, to_dict
+from anatomica.prior.training.checkpoint import check_state, load_into
 
-FORMAT = 2
-"""2: the field's bottleneck is activated."""
 WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
 POPULATION = "population.safetensors"
 LAYOUTS = "layouts.safetensors"
-CARD = "card.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,8 @@ class Model:
     """A trained prior of one anatomy: everything that generation needs. `hash` names the exact weights.
 
     `population` holds the training patients' moments (`population_moments`), `neighbours` which of their
-    tissues touch, where the folder has them. With `layouts` unconditional samples begin in one of them.
+    tissues touch, `percentiles` those of their named
+    quantities, where the folder has them. With `layouts` unconditional samples begin in one of them.
     """
 
     about: Anatomy
@@ -68,6 +68,7 @@ class Model:
     population: Float[Tensor, "m C 10"] | None = None
     neighbours: Neighbours | None = None
     layouts: Layouts | None = None
+    percentiles: Percentiles | None = None
 
     @property
     def anatomy(self) -> str:
@@ -129,19 +130,21 @@ def save_model(
     population: Float[Tensor, "m C 10"] | None = None,
     neighbours: Neighbours | None = None,
     layouts: Layouts | None = None,
+    private: bool = False,
 ) -> Path:
     """Write a model folder. `notes` go into the card: preset, training, data, quality.
 
     `population` is kept in a file of its own, its volumes' percentiles and the `neighbours` in the card.
+    A `private` folder keeps no numbers of single patients: of the population a Gaussian, and no layouts.
     """
     files = {FILES[0]: save(_half(autoencoder.state_dict()))}
     scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
-    network = {f"network.{k}": v for k, v in _half(denoiser.network.state_dict()).items()}
-    files[FILES[1]] = save(network | scale)
+    files[FILES[1]] = save(_half(denoiser.state_dict()) | scale)
     if population is not None:
-        files[POPULATION] = save({"moments": population.float().contiguous()})
+        kept = fit_gaussian(population).to_tensors() if private else {"moments": population.float()}
+        files[POPULATION] = save({name: value.contiguous() for name, value in kept.items()})
         notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
-    if layouts is not None:
+    if layouts is not None and not private:
         files[LAYOUTS] = save(layouts.to_tensors())
     if neighbours is not None:
         notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
@@ -155,10 +158,11 @@ def save_model(
         "edm": to_dict(denoiser.config),
         "sampling": sampling_to_dict(sampling),
         "sha256": {name: _sha256(data) for name, data in files.items()},
+        **({"private": True} if private else {}),
         **(notes or {}),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    write_together({folder / name: data for name, data in files.items()} | {folder / CARD: _to_json(card)})
+    write_together({folder / name: data for name, data in files.items()} | {folder / NAME: card_bytes(card)})
     return folder
 
 
@@ -169,38 +173,40 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     (3, 16, 16, 16)
     """
     folder = _folder(name_or_path)
-    card = _read_card(folder)
+    card = read_card(folder)
+    about = _about(folder, card)
     try:
-        about = from_card(card, str(folder / "card.json"))
         config = from_dict(AutoencoderConfig, card["autoencoder"])
         unet, edm = from_dict(UNetConfig, card["unet"]), from_dict(EDMConfig, card["edm"])
-        sampling = sampling_from_dict(dict(card["sampling"]))
-        labels, edge_mm, checksums = card["labels"], card["edge_mm"], card["sha256"]
-    except (KeyError, TypeError) as error:
-        raise AnatomicaError(f"{folder / 'card.json'} is not a complete model card: {error}") from None
-    if list(about.table.names) != labels:
-        raise AnatomicaError(
-            f"{folder} was trained on the tissues {', '.join(labels)}; this version's {about.name} table has "
-            f"{', '.join(about.table.names)}"
-        )
-    if edge_mm != about.edge_mm:
-        raise AnatomicaError(
-            f"{folder} was trained in a cube of {edge_mm} mm; this version's {about.name} cube has "
-            f"{about.edge_mm:g} mm"
-        )
-    try:
+        sampling = sampling_from_dict(card["sampling"])
         known = card.get("neighbours")
         neighbours = None if known is None else Neighbours.from_dict(known, about.table)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise AnatomicaError(f"{folder / 'card.json'}: its neighbours cannot be read: {error}") from None
-    autoencoder = Autoencoder(len(about.table), config)
-    denoiser = EDM(UNet(config.latent_channels, config.latent_n, unet), edm)
-    scaler = LatentScaler(config.latent_channels)
+    except AnatomicaError as error:
+        raise AnatomicaError(f"{folder / NAME}: {error}") from None
+    if config.latent_n * config.factor != config.n or len(config.res_blocks) != len(config.channels):
+        raise AnatomicaError(f"{folder / NAME}: the autoencoder's sizes do not fit each other")
+    checksums = card["sha256"]
+
+    def parts() -> tuple[Autoencoder, EDM, LatentScaler]:
+        return (
+            Autoencoder(len(about.table), config),
+            build_denoiser(config.latent_channels, config.latent_n, unet, edm),
+            LatentScaler(config.latent_channels),
+        )
+
     first, second = (_read_tensors(folder / name, checksums.get(name)) for name in FILES)
-    load_into(autoencoder, first, folder / FILES[0])
-    network = {k[8:]: v for k, v in second.items() if k.startswith("network.")}
-    load_into(denoiser.network, network, folder / FILES[1])
-    load_into(scaler, {k[7:]: v for k, v in second.items() if k.startswith("scaler.")}, folder / FILES[1])
+    denoising = {k: v for k, v in second.items() if not k.startswith("scaler.")}
+    scale = {k[7:]: v for k, v in second.items() if k.startswith("scaler.")}
+    states = (first, folder / FILES[0]), (denoising, folder / FILES[1]), (scale, folder / FILES[1])
+    # First without memory: a card of a few bytes can ask for any number of channels.
+    shadow = _shadow(parts, folder)
+    for module, (state, path) in zip(shadow, states, strict=True):
+        check_state(module, state, path)
+    autoencoder, denoiser, scaler = parts()
+    for module, (state, path) in zip((autoencoder, denoiser, scaler), states, strict=True):
+        load_into(module, state, path)
+    if not bool((scaler.std > 0).all()):
+        raise AnatomicaError(f"{folder / FILES[1]}: the latents' standard deviations must be above 0")
     for module in (autoencoder, denoiser, scaler):
         module.eval().requires_grad_(False).to(device)
     for module in (autoencoder, denoiser):
@@ -217,25 +223,30 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         sampling,
         card,
         _hash(checksums),
-        _read_tensors(folder / POPULATION, checksums[POPULATION])["moments"]
+        _read_population(folder / POPULATION, checksums[POPULATION], len(about.table))
         if POPULATION in checksums
         else None,
         neighbours,
         layouts,
+        read_percentiles(folder),
     )
 
 
 def set_layouts(folder: Path, layouts: Layouts | None) -> None:
     """Give a model folder other layouts, or none."""
-    card, path = _read_card(folder), folder / LAYOUTS
+    card, path = read_card(folder), folder / LAYOUTS
+    if layouts is not None and card.get("private"):
+        raise AnatomicaError(
+            f"{folder} is private: it keeps no latents of single patients, so it has no layouts"
+        )
     if layouts is None:
         card["sha256"].pop(LAYOUTS, None)
-        write_atomic(folder / CARD, _to_json(card))
+        write_card(folder, card)
         path.unlink(missing_ok=True)  # only when the card does not name it any more
     else:
         data = save(layouts.to_tensors())
         card["sha256"][LAYOUTS] = _sha256(data)
-        write_together({path: data, folder / CARD: _to_json(card)})
+        write_together({path: data, folder / NAME: card_bytes(card)})
 
 
 def shipped() -> tuple[str, ...]:
@@ -245,7 +256,7 @@ def shipped() -> tuple[str, ...]:
 
 def shipped_hash(name: str) -> str:
     """`Model.hash` of shipped weights, read from their card."""
-    return _hash(_read_card(WEIGHTS / name)["sha256"])
+    return _hash(read_card(WEIGHTS / name)["sha256"])
 
 
 def trained_steps(card: dict[str, Any], kind: str) -> int:
@@ -260,7 +271,7 @@ def steps_of(run: dict[str, Any]) -> int:
 
 def card_numbers(name_or_path: str | Path) -> dict[str, str]:
     """A card's numbers, for `anatomica models`."""
-    card = _read_card(_folder(name_or_path))
+    card = read_card(_folder(name_or_path))
     found, samples = card.get("reconstruction", {}), card.get("samples", {})
     keys = ("field", "conv", "agreement", "field_fine", "field_fractions")
     means = {key: found.get(key, {}).get("mean") for key in keys}
@@ -312,19 +323,38 @@ def _folder(name_or_path: str | Path) -> Path:
     return folder
 
 
-def _read_card(folder: Path) -> dict[str, Any]:
-    path = folder / "card.json"
-    if not path.is_file():
-        raise AnatomicaError(f"{folder} is not a model folder: card.json is missing")
+def _about(folder: Path, card: dict[str, Any]) -> Anatomy:
+    """The card's anatomy, whose labels and cube must be those that the model was trained with."""
+    about = from_card(card, str(folder / NAME))
+    labels, edge_mm = card["labels"], card["edge_mm"]
+    if list(about.table.names) != labels:
+        raise AnatomicaError(
+            f"{folder} was trained on the tissues {shown(', '.join(labels), 200)}; this version's "
+            f"{about.name} table has {', '.join(about.table.names)}"
+        )
+    if edge_mm != about.edge_mm:
+        raise AnatomicaError(
+            f"{folder} was trained in a cube of {edge_mm} mm; this version's {about.name} cube has "
+            f"{about.edge_mm:g} mm"
+        )
+    return about
+
+
+def _shadow(
+    parts: Callable[[], tuple[Autoencoder, EDM, LatentScaler]], folder: Path
+) -> tuple[Autoencoder, EDM, LatentScaler]:
+    """The modules with the shapes of their tensors, but without the tensors."""
     try:
-        card = json.loads(path.read_text())
-        if not isinstance(card, dict):
-            raise ValueError("not an object")
-    except ValueError as error:
-        raise AnatomicaError(f"{path} cannot be read: {error}") from None
-    if card.get("format") != FORMAT:
-        raise AnatomicaError(f"{path} has format {card.get('format')!r}; this version reads format {FORMAT}")
-    return card
+        with torch.device("meta"):
+            return parts()
+    except (ValueError, RuntimeError, TypeError, ZeroDivisionError, IndexError) as error:
+        reason = " ".join(str(error).split())
+        raise AnatomicaError(f"{folder / NAME}: no network has these sizes ({shown(reason, 200)})") from None
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Replace the card of a model folder."""
+    write_atomic(folder / NAME, card_bytes(card))
 
 
 def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
@@ -338,8 +368,22 @@ def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
         )
     try:
         return {name: value.float() for name, value in load(data).items()}
-    except SafetensorError as error:
+    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise AnatomicaError(f"{path} is not a safetensors file: {error}") from None
+
+
+def _read_population(path: Path, checksum: str, classes: int) -> Float[Tensor, "m C 10"]:
+    tensors = _read_tensors(path, checksum)
+    if Gaussian.is_in(tensors):
+        return Gaussian.from_tensors(tensors, classes, path).patients()
+    moments = tensors.get("moments")
+    if moments is None or moments.ndim != 3 or moments.shape[1:] != (classes, 10) or not len(moments):
+        raise AnatomicaError(f"{path} does not hold the moments of patients with {classes} classes")
+    mass = moments[..., 0]
+    # What a patient does not have has mass 0, and NaN for the rest.
+    if not bool(((mass >= 0) & (mass <= 1)).all()) or not bool(moments[mass > 0].isfinite().all()):
+        raise AnatomicaError(f"{path} holds moments that no patient has")
+    return moments
 
 
 def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layouts:
@@ -349,11 +393,9 @@ def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layou
     m, k = (*found.get("patients", ()), 0, 0)[:2]
     if found != {"mean": shape, "basis": (k, *shape), "patients": (m, k)}:
         raise AnatomicaError(f"{path} holds no layouts of this model's latents, {shape}: {found}")
+    if not m or not all(bool(value.isfinite().all()) for value in tensors.values()):
+        raise AnatomicaError(f"{path} holds layouts with numbers that are not finite")
     return Layouts(**tensors)
-
-
-def _to_json(card: dict[str, Any]) -> bytes:
-    return (json.dumps(card, indent=1) + "\n").encode()
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM
+from anatomica.prior.edm import build_denoiser
 from anatomica.prior.training.muon import UPDATE_RMS, Muon, orthogonalised
-from anatomica.prior.unet import UNet
 from tiny_prior import TINY
 
 
@@ -30,7 +29,7 @@ def test_a_zero_gradient_is_no_step() -> None:
 
 
 def test_biases_norms_and_last_layers_stay_with_adam() -> None:
-    for model in (Autoencoder(4, TINY.autoencoder), EDM(UNet(3, 4, TINY.unet), TINY.edm)):
+    for model in (Autoencoder(4, TINY.autoencoder), build_denoiser(3, 4, TINY.unet, TINY.edm)):
         others, matrices = Muon(model, model.last_layers(), lr=1e-3).param_groups
         last = {id(p) for layer in model.last_layers() for p in layer.parameters()}
         assert last

@@ -19,8 +19,10 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
             raise AnatomicaError("give either a number of steps or a number of minutes")
-        if (self.steps is not None and self.steps < 1) or (self.minutes is not None and self.minutes <= 0):
-            raise AnatomicaError("the training budget must be positive")
+        if (self.steps is not None and self.steps < 1) or (
+            self.minutes is not None and not 0 < self.minutes < math.inf
+        ):
+            raise AnatomicaError("the training budget must be a positive number of steps or minutes")
 
     def progress(self, step: int, elapsed_s: float) -> float:
         """Share of the budget that is spent, 0 to 1."""

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, shown
 from anatomica.files import write_atomic
 
 
@@ -96,18 +96,26 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})["anatomica"])
             return {key: file.get_tensor(key) for key in file.keys()}, header  # noqa: SIM118
+    except RecursionError:
+        raise AnatomicaError(f"{path} is not a readable anatomica checkpoint (nested too deeply)") from None
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise AnatomicaError(f"{path} is not a readable anatomica checkpoint ({error})") from None
 
 
 def load_into(model: nn.Module, state: dict[str, Tensor], source: Path | str) -> None:
     """Strict load with an error that names the file and the first mismatch."""
+    check_state(model, state, source)
+    model.load_state_dict(state)
+
+
+def check_state(model: nn.Module, state: dict[str, Tensor], source: Path | str) -> None:
+    """Refuse tensors that are missing, unknown, of another shape, or not finite; the first is named."""
     own = model.state_dict()
     missing, extra = sorted(set(own) - set(state)), sorted(set(state) - set(own))
     if missing or extra:
         raise AnatomicaError(
             f"{source} does not fit the model: {len(missing)} tensors missing, "
-            f"{len(extra)} unknown (first: {(missing + extra)[0]})"
+            f"{len(extra)} unknown (first: {shown((missing + extra)[0])})"
         )
     for name, value in state.items():
         if value.shape != own[name].shape:
@@ -115,4 +123,5 @@ def load_into(model: nn.Module, state: dict[str, Tensor], source: Path | str) ->
                 f"{source} does not fit the model: {name} has shape {tuple(value.shape)}, "
                 f"expected {tuple(own[name].shape)}"
             )
-    model.load_state_dict(state)
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise AnatomicaError(f"{source}: {name} has numbers that are not finite; export it again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,34 @@ from torch import Tensor
 from anatomica.anatomy.catalogue import from_card, to_card
 from anatomica.errors import AnatomicaError
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
 from anatomica.prior.neighbours import neighbours_of
 from anatomica.prior.population import population_moments
-from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig, from_dict, preset
+from anatomica.prior.presets import AutoencoderConfig, EDMConfig, UNetConfig, preset
+from anatomica.prior.redraw import redraw_limits
+from anatomica.prior.settings import from_dict
 from anatomica.prior.training.checkpoint import load_into, read_checkpoint
 from anatomica.prior.training.evaluate import reconstruction
 from anatomica.prior.training.latents import LATENTS, layouts_of, read_latents
-from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model, save_model
 
 CHECKPOINT = "checkpoint.safetensors"
+MOST_PATIENTS = 1000
+"""Patients whose moments a model's folder keeps, and from which it knows what touches: enough for
+percentiles, and 1 MB for 24 vertebrae."""
+REDRAWN = 300
+"""Training patients that are redrawn for the limits of plausibility, half a second each."""
+HELD_OUT = 128
+"""Held-out patients whose reconstruction is measured."""
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a checkpoint's description names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, AnatomicaError) as error:
+        raise AnatomicaError(f"{path} does not describe its networks ({error})") from None
 
 
 def read_autoencoder(run: Path) -> tuple[Autoencoder, dict[str, Any]]:
@@ -37,7 +56,8 @@ def read_autoencoder(run: Path) -> tuple[Autoencoder, dict[str, Any]]:
         )
     tensors, header = read_checkpoint(path)
     about = header["about"]
-    model = Autoencoder(about["classes"], from_dict(AutoencoderConfig, about["autoencoder"]))
+    with _named(path):
+        model = Autoencoder(about["classes"], from_dict(AutoencoderConfig, about["autoencoder"]))
     load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
     return model.eval(), about | header["progress"]
 
@@ -49,9 +69,10 @@ def read_denoiser(run: Path) -> tuple[EDM, LatentScaler, dict[str, Any]]:
         raise AnatomicaError(f"{run} has no trained denoiser; run `anatomica train denoiser --out {run}`")
     tensors, header = read_checkpoint(path)
     about = header["about"]
-    config = from_dict(AutoencoderConfig, about["autoencoder"])
-    network = UNet(config.latent_channels, config.latent_n, from_dict(UNetConfig, about["unet"]))
-    model = EDM(network, from_dict(EDMConfig, about["edm"]))
+    with _named(path):
+        config = from_dict(AutoencoderConfig, about["autoencoder"])
+        unet, edm = from_dict(UNetConfig, about["unet"]), from_dict(EDMConfig, about["edm"])
+        model = build_denoiser(config.latent_channels, config.latent_n, unet, edm)
     load_into(model, {k[4:]: v for k, v in tensors.items() if k.startswith("ema.")}, path)
     scaler = LatentScaler(config.latent_channels).fit(read_latents(run / "denoiser" / LATENTS)[0])
     return model.eval(), scaler, about | header["progress"]
@@ -65,15 +86,23 @@ def export_run(
     held_out_fine: UInt8[Tensor, "w f f f"] | None = None,
     notes: dict[str, Any] | None = None,
     base: Model | None = None,
+    private: bool = False,
 ) -> Path:
     """RUN to a model folder; measures reconstruction and the population where data is given.
 
     It samples as the preset says and the anatomy's record, whose layouts are those of the training data.
 
-    With `base` the denoiser is that model's: the run trained its decoders on, in the same latent space.
+    With `base` the part that the run does not have is that model's: the run trained only its decoders on, or
+    only its denoiser, in the same latent space. A `private` folder keeps no numbers of single patients.
     """
-    autoencoder, first = read_autoencoder(run)
-    denoiser, scaler, second = read_denoiser(run) if base is None else _denoiser_of(base, autoencoder)
+    if base is not None and not has_autoencoder(run):
+        autoencoder, first = _autoencoder_of(base)
+    else:
+        autoencoder, first = read_autoencoder(run)
+    if base is not None and not (run / "denoiser" / CHECKPOINT).is_file():
+        denoiser, scaler, second = _denoiser_of(base, autoencoder)
+    else:
+        denoiser, scaler, second = read_denoiser(run)
     about, other = from_card(first, str(run)), from_card(second, str(run))
     if other != about:
         same = ", but of another record" if other.name == about.name else ""
@@ -83,11 +112,13 @@ def export_run(
         keep = ("step", "elapsed_s", "training", "budget", "seed", "maps", "since")
         card["training"][kind] = {k: info[k] for k in keep if k in info}
     if held_out is not None:
-        card["reconstruction"] = reconstruction(autoencoder, held_out, about.table, held_out_fine).as_dict()
+        part = held_out[:HELD_OUT]
+        card["reconstruction"] = reconstruction(autoencoder, part, about.table, held_out_fine).as_dict()
     population = neighbours = found = None
     if train is not None:
-        population = population_moments(train, len(about.table))
-        neighbours = neighbours_of(train.numpy(), len(about.table))
+        population = population_moments(train[:MOST_PATIENTS], len(about.table))
+        neighbours = neighbours_of(train[:MOST_PATIENTS].numpy(), len(about.table))
+        card["redrawn"] = redraw_limits(autoencoder, denoiser, scaler, train[:REDRAWN])
         found = layouts_of(train, autoencoder, scaler) if about.sampler.layouts else None
     sampling = preset(first["preset"]).sampling
     if about.sampler.eta is not None:
@@ -96,7 +127,18 @@ def export_run(
     with torch.no_grad():
         card |= notes or {}
         parts = (autoencoder, denoiser, scaler, unet, sampling)
-        return save_model(out, about, *parts, card, population, neighbours, found)
+        return save_model(out, about, *parts, card, population, neighbours, found, private)
+
+
+def has_autoencoder(run: Path) -> bool:
+    """Whether an autoencoder was trained in this run's folder."""
+    return any((run / kind / CHECKPOINT).is_file() for kind in ("autoencoder", "decoders"))
+
+
+def _autoencoder_of(model: Model) -> tuple[Autoencoder, dict[str, Any]]:
+    """A model's autoencoder with its record."""
+    record = model.card.get("training", {}).get("autoencoder", {})
+    return model.autoencoder, record | to_card(model.about) | {"preset": model.card["preset"]}
 
 
 def _denoiser_of(model: Model, autoencoder: Autoencoder) -> tuple[EDM, LatentScaler, dict[str, Any]]:

@@ -23,10 +23,11 @@ from anatomica.anatomy.catalogue import RECORD, Anatomy, to_card
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_text
 from anatomica.prior.autoencoder import Autoencoder, Crop
-from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
 from anatomica.prior.layers import use_checkpointing
-from anatomica.prior.presets import Preset, TrainingConfig, to_dict
+from anatomica.prior.presets import Preset, TrainingConfig
 from anatomica.prior.seeds import seeded
+from anatomica.prior.settings import to_dict
 from anatomica.prior.training.augment import augment
 from anatomica.prior.training.budget import Budget, learning_rate
 from anatomica.prior.training.checkpoint import EMA, RunState, load_checkpoint, load_into, save_checkpoint
@@ -39,9 +40,10 @@ from anatomica.prior.training.objectives import AutoencoderObjective, DenoiserOb
 from anatomica.prior.training.parallel import Team, join_team
 from anatomica.prior.training.points import draw_points
 from anatomica.prior.training.random import batch_indices, generator
-from anatomica.prior.unet import UNet
 
 CHECKPOINT = "checkpoint.safetensors"
+PER_COMPONENT = 4
+"""Latents for each principal component of the Gaussian: fewer would fit the patients, not the population."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def train_autoencoder(
 ) -> Autoencoder:
     """Fit encoder and both decoders to label maps (values are label indices); returns the EMA's model.
 
-    With `start` the training of a given autoencoder continues; a field of other sizes starts from nothing.
+    With `start` the training of a given autoencoder continues; a field of other sizes or
+    decoders of another kind of output start from nothing.
     With `same_latents` its encoder stays as it is, and a denoiser trained in its latent space remains valid;
     with `field_only` its convolutional decoder does too. `since` says where the start is from.
     """
@@ -84,8 +87,10 @@ def train_autoencoder(
     model = fresh(lambda: Autoencoder(classes, config.autoencoder), options.seed).to(team.device)
     if start is not None:
         load_into(model.encoder, start.encoder.state_dict(), "the start's encoder")
-        load_into(model.conv_decoder, start.conv_decoder.state_dict(), "the start's decoder")
-        if start.config.field == config.autoencoder.field:
+        same_output = start.config.column == config.autoencoder.column
+        if same_output:
+            load_into(model.conv_decoder, start.conv_decoder.state_dict(), "the start's decoder")
+        if same_output and start.config.field == config.autoencoder.field:
             load_into(model.field, start.field.state_dict(), "the start's field")
     model.encoder.requires_grad_(not same_latents)
     model.conv_decoder.requires_grad_(not field_only)
@@ -146,16 +151,24 @@ def train_denoiser(
 ) -> tuple[EDM, LatentScaler]:
     """Fit the denoiser to the label maps' latents, encoded once; returns the EMA's model and the scaler.
 
-    With `start` a trained denoiser is trained on; its latents need not be quite the same.
+    With `start` a trained denoiser is trained on; its latents need not be quite the same. Its Gaussian is not
+    kept but fitted to these latents, with at most one component for every few of them; a start without a
+    Gaussian, where this one has one, starts from nothing.
     """
     team = join_team(options.device)
     training = config.train_denoiser
     latents, scaler = cached_latents(labels, autoencoder.to(team.device), run, training, options.seed, team)
     z_all = scaler.standardise(latents)
     c, n = config.autoencoder.latent_channels, config.autoencoder.latent_n
-    model = fresh(lambda: EDM(UNet(c, n, config.unet), config.edm), options.seed).to(team.device)
-    if start is not None:
-        load_into(model, start.state_dict(), "the start's denoiser")
+    components = min(config.edm.components, len(z_all) // PER_COMPONENT)
+    config = replace(config, edm=replace(config.edm, components=components))
+    model = fresh(lambda: build_denoiser(c, n, config.unet, config.edm), options.seed).to(team.device)
+    if model.gaussian is not None:
+        model.gaussian.fit(z_all.to(team.device))
+    if start is not None and (start.gaussian is None) == (model.gaussian is None):
+        load_into(model.network, start.network.state_dict(), "the start's denoiser")
+    else:
+        since = None
     model.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
     use_checkpointing(model, options.checkpointing)
     objective = DenoiserObjective(model)

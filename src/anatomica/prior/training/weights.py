@@ -31,7 +31,8 @@ def make_weights(
     quiet: bool = False,
 ) -> Path:
     """Phantoms 0 to count - 1 of an anatomy to a model folder, skipping what is already done."""
-    config, about = preset(preset_name), anatomy(name)
+    about = anatomy(name)
+    config = preset(preset_name, about.column)
     n = config.autoencoder.n
     build_phantom_cache(name, count, folder / "cache", n, workers=workers, progress=not quiet)
     training, validation = (LabelMapDataset(folder / "cache", s, n) for s in ("train", "validation"))
