@@ -110,7 +110,7 @@ def test_volume_centroid_and_topology_are_met_together() -> None:
 
 
 def test_another_candidate_is_drawn_until_the_number_is_reached(model: Model) -> None:
-    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 1}}")
     how = Options(steps=2, guidance=Guidance(polish=0))
     once, thrice = (generate(model, wanted, seeds=[1, 2], options=replace(how, tries=k)) for k in (1, 3))
     assert [s.drawn for s in once] == [1, 1]
@@ -124,7 +124,7 @@ def test_another_candidate_is_drawn_until_the_number_is_reached(model: Model) ->
 
 def test_an_interrupt_yields_what_is_finished(model: Model) -> None:
     """Ctrl-C in the second draw of the third sample: the samples before it and its first draw are kept."""
-    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 5}}")
+    wanted = spec(f"name: wall, structure: [Ve], domain: {GRID}, target: {{mass: 1}}")
 
     def stop(progress) -> None:
         if progress.turn == 1 and 3 in progress.seeds:

@@ -51,13 +51,13 @@ def test_the_distance_of_one_quantity_is_its_z_score(model: Model) -> None:
 
 
 def test_a_giant_is_outside_and_its_nearest_is_on_the_limit(model: Model) -> None:
-    (c,) = ask(model, "{volume_ml: 2000, centroid_mm: [0, 0, 0]}")
+    (c,) = ask(model, "{volume_ml: 2.0, centroid_mm: [0, 0, 0]}")
     assert c.outside
     near = c.nearest
     (again,) = ask(model, f"{{volume_ml: {near['volume_ml']}, centroid_mm: {near['centroid_mm']}}}")
     assert again.distance == pytest.approx(again.limit, rel=1e-3)
     low, high = c.seen["volume_ml"]
-    assert low < high < 2000
+    assert low < high < 2.0
 
 
 def test_several_tissues_are_one_structure(model: Model) -> None:

@@ -22,6 +22,7 @@ from anatomica.generation.plausibility import (
 from anatomica.generation.sample import Sample
 from anatomica.prior.neighbours import BEYOND, neighbours_of
 from anatomica.prior.zoo import Model, load_model
+from anatomica.report.tally import tally
 from tiny_prior import save_tiny_model
 
 
@@ -69,11 +70,12 @@ def test_the_verdict_counts_met_samples_that_are_no_anatomy(model: Model) -> Non
         Sample(seed=seed, label_map=patient(model, 400), latent=torch.zeros(3, 4, 4, 4), seconds=1.0)
         for seed in (4, 5)
     ]
-    assert verdict(made) == "2 of 2 valid; "
+    assert verdict(tally(made)) == "2 of 2 valid; "
     made[0] = replace(made[0], unusual=unusual_tissues(model, made[0].label_map))
-    assert verdict(made) == "1 of 2 valid (1 met, but implausible); "
-    (line,) = unlike_training(made)
+    assert verdict(tally(made)) == "1 of 2 valid (1 met, but implausible); "
+    (line,) = unlike_training(made, tally(made))
     assert line.startswith("seed 4 is implausible")
+    assert unlike_training(made[1:], tally(made)) == ["1 more samples are implausible; report.json says why"]
 
 
 def test_a_long_list_is_cut() -> None:

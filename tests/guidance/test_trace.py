@@ -8,7 +8,7 @@ import torch
 
 from anatomica.generation.draw import decode, generate
 from anatomica.generation.options import Options
-from anatomica.generation.resolve import resolve_for
+from anatomica.generation.resolve import constraints_for
 from anatomica.generation.sample import Progress
 from anatomica.guidance.substructures import parser
 from anatomica.guidance.trace import coarser, see
@@ -32,7 +32,7 @@ def model(tmp_path_factory) -> Model:
 
 
 def test_errors_are_those_of_the_moments_and_of_the_label_map(model: Model) -> None:
-    resolved = resolve_for(model, SPEC)
+    resolved = constraints_for(model, SPEC)
     z = torch.randn(2, *model.latent_shape, generator=torch.Generator().manual_seed(0))
     m = measure_moments(parser(model, resolved[:1], union="sum")(z)[0].double(), resolved[0].domains)
     for sample, (seen, finished) in enumerate(zip(see(model, resolved, z), decode(model, z, 8), strict=True)):
@@ -45,7 +45,7 @@ def test_errors_are_those_of_the_moments_and_of_the_label_map(model: Model) -> N
 
 
 def test_diagrams_count_what_the_label_map_has(model: Model) -> None:
-    resolved = resolve_for(model, SPEC)
+    resolved = constraints_for(model, SPEC)
     z = torch.randn(1, *model.latent_shape, generator=torch.Generator().manual_seed(1))
     (seen,) = see(model, resolved, z, diagrams=True)
     (one,) = seen.diagrams

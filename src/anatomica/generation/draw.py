@@ -19,23 +19,26 @@ from anatomica.generation.plausibility import oddities
 from anatomica.generation.repair import repair
 from anatomica.generation.resolve import refuse_unseen, resolve_for
 from anatomica.generation.sample import Callback, Progress, Sample
+from anatomica.generation.windows import begin_in_view
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.sub_voxel import measure_fine
 from anatomica.guidance.trace import Trace
-from anatomica.measurement.certificate import Check, badness, certificate
+from anatomica.measurement.certificate import Check, badness, certificate, outside_ml
+from anatomica.measurement.goals import Row, constraints_in, goals_in
 from anatomica.measurement.measure import Fine
-from anatomica.measurement.placing import Resolved, batched
+from anatomica.measurement.placing import batched
 from anatomica.prior.field import decode_labels
 from anatomica.prior.sampler import Denoiser, Step, sample
 from anatomica.prior.zoo import Model
+from anatomica.spec.asks import Asks
 from anatomica.spec.spec import Spec
 
-Constraints = tuple[Resolved, ...]
+Constraints = tuple[Row, ...]
 
 
 def generate(
     model: Model,
-    spec: Spec | None = None,
+    spec: Spec | Asks | None = None,
     *,
     seeds: Sequence[int],
     reference: LabelMap | None = None,
@@ -44,8 +47,8 @@ def generate(
 ) -> list[Sample]:
     """Label maps of new patients, one per seed; the same seed gives the same patient in any batch.
 
-    A spec's domains, and the targets it leaves to `Constraint.match`, come from `reference` (any label map of
-    the anatomy).
+    What is asked is a spec, or named quantities: `ask({"lv.volume_ml": 140})`. A spec's domains, and the
+    targets it leaves to `Constraint.match`, come from `reference` (any label map of the anatomy).
 
     >>> samples = generate(load_model("cardiac"), task("right-ventricle"), seeds=range(4))  # doctest: +SKIP
     """
@@ -97,8 +100,11 @@ def _draw_batch(
             if not missing:
                 break
             drawn = [(s + turn * ANOTHER_SEED) % (MOST_SEED + 1) for s in missing]
-            begin = None if guided else start(model, missing, drawn, best, turn, options.layouts)
             asked = [wanted[s] for s in missing]
+            if not guided:
+                begin = start(model, missing, drawn, best, turn, options.layouts)
+            else:
+                begin = begin_in_view(model, drawn, asked) if options.layouts else None
             told = None if callback is None else _teller(callback, missing, turn)
             found = _candidates(model, drawn, asked, options, denoiser, begin, told)
             for seed, new in zip(missing, found, strict=True):
@@ -121,10 +127,12 @@ def _candidates(
     """One candidate per seed: sampled, polished, decoded, repaired, certified and compared with patients."""
     clock, cpu = time.perf_counter(), time.process_time()
     config, n = options.sampling(model), options.voxels(model)
-    together = batched(asked)
-    guidance = options.guidance if together and denoiser is None else None
+    constraints = {id(rows): constraints_in(rows) for rows in asked}
+    together = batched([constraints[id(rows)] for rows in asked])
+    goals = [goals_in(rows) for rows in asked]
+    guidance = options.guidance if (together or any(goals)) and denoiser is None else None
     if denoiser is None:
-        denoiser = model.denoiser if guidance is None else guidance.denoiser(model, together)
+        denoiser = model.denoiser if guidance is None else guidance.denoiser(model, together, goals)
     trace = Trace(model, together) if options.trace and together else None
 
     def see(step: Step) -> None:
@@ -135,7 +143,7 @@ def _candidates(
     seen = None if trace is None and told is None else see
     z = sample(denoiser, model.latent_shape, seeds, config, device=model.device, callback=seen, start=begin)
     if guidance is not None:
-        z = guidance.finish(model, together, z, n)
+        z = guidance.finish(model, together, z, n, goals)
     if trace is not None:
         trace.finish(config.steps + 1, z)
     maps = decode(model, z, n, options.decoder)
@@ -144,7 +152,8 @@ def _candidates(
     clock, cpu = (time.perf_counter() - clock) / share, (time.process_time() - cpu) / share
     made = []
     for i, (label_map, constraints) in enumerate(zip(maps, asked, strict=True)):
-        fine = measure_fine(Prediction.of(model, z[i : i + 1]), constraints, n) if by_field else ()
+        now = Prediction.of(model, z[i : i + 1])
+        fine = measure_fine(now, constraints, n, label_map) if by_field else ()
         label_map, checks, mended = _finished(model, label_map, constraints, options, fine)
         made.append(
             Sample(
@@ -154,6 +163,7 @@ def _candidates(
                 seconds=clock,
                 cpu_seconds=cpu,
                 checks=checks,
+                outside_ml=outside_ml(label_map, constraints_in(constraints), model.about),
                 drawn_seed=seeds[i],
                 mended=mended,
                 unusual=oddities(model, label_map, mended),

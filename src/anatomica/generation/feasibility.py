@@ -18,6 +18,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from anatomica.anatomy.frame import Frame
+from anatomica.measurement.goals import Row, constraints_in
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import Resolved
 from anatomica.prior.population import union_moments
@@ -56,10 +57,10 @@ class Comparison:
         return asdict(self) | {"outside": self.outside}
 
 
-def compare(model: Model, resolved: Sequence[Resolved]) -> tuple[Comparison, ...]:
+def compare(model: Model, resolved: Sequence[Row]) -> tuple[Comparison, ...]:
     """Every constraint with a geometric target, compared with the model's training population."""
     frame = model.frame
-    geometric = [r for r in resolved if _asked(r)]
+    geometric = [r for r in constraints_in(resolved) if _asked(r)]
     return tuple(_compare(r, model.population, frame) for r in geometric)
 
 

@@ -13,7 +13,8 @@ from anatomica.prior.sampler import SamplingConfig
 from anatomica.prior.zoo import Model
 
 Decoder = Literal["field", "conv"]
-Positive = Annotated[int, Field(ge=1)]
+MOST_STEPS, MOST_TRIES, MOST_BATCH = 10_000, 1000, 1024
+"""Far more than any sampler, patience or memory has use for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,21 +23,22 @@ class Options:
 
     guidance: Guidance = field(default_factory=Guidance)
     """How constraints act on sampling."""
-    tries: Positive | None = None
+    tries: Annotated[int, Field(ge=1, le=MOST_TRIES)] | None = None
     """Candidates per sample at most: drawn until one is valid, and the best is kept. None: the default."""
     repair: bool = True
     """Whether misplaced pieces of a tissue are given to what they touch."""
     layouts: bool = True
-    """Whether unconditional samples begin in the training patients' layouts, where the model has them."""
+    """Whether unconditional samples, and asks of tissues that not all patients show, begin in the training
+    patients' layouts, where the model has them."""
     decoder: Decoder = "field"
     """What writes the label map."""
     resolution: Annotated[int, Field(ge=8, le=512)] | None = None
     """Voxels along the cube's edge; None: the model's."""
-    steps: Positive | None = None
+    steps: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
     """Sampling steps; None: the model's."""
     method: Literal["euler", "multistep", "stochastic"] | None = None
     """Sampler; None: the model's."""
-    batch: Positive = 8
+    batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] = 8
     """Samples computed together; on a CPU those under constraints are computed one by one (`together`)."""
     trace: bool = False
     """Whether errors are measured at every step, for charts and progress bars; takes a little time."""

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from jaxtyping import UInt8
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.measurement.pieces import contact_area, detached_voxels
 from anatomica.prior.neighbours import BEYOND
+from anatomica.prior.redraw import SIGMAS, WINDOW, redrawn
 from anatomica.prior.zoo import Model
 
 APART = 3e-5
@@ -110,7 +113,48 @@ class Patchwork:
         return asdict(self)
 
 
-Oddity = Unusual | StrangeContact | Detached | Patchwork
+@dataclass(frozen=True)
+class Redrawn:
+    """A place whose labels the prior would redraw: this share of a cube of `edge_mm`, in patients at most
+    `limit`."""
+
+    share: float
+    limit: float
+    edge_mm: float
+
+    def __str__(self) -> str:
+        seen = f"in training patients at most {self.limit:.0%}"
+        return f"the prior would redraw {self.share:.0%} of a cube of {self.edge_mm:.3g} mm ({seen})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Oddity = Unusual | StrangeContact | Detached | Patchwork | Redrawn
+
+
+def redrawn_places(model: Model, label_map: LabelMap) -> tuple[Redrawn, ...]:
+    """Where the prior would draw something else, more widely than in training patients.
+
+    Returns () if the model's card does not say how much it redraws in those.
+    """
+    limits = model.card.get("redrawn")
+    if not limits:
+        return ()
+    labels = torch.from_numpy(_at_resolution(label_map.table.index[label_map.array], model.n))
+    found = redrawn(model.autoencoder, model.denoiser, model.scaler, labels[None])[0].tolist()
+    shares = dict(zip((f"{sigma:g}" for sigma in SIGMAS), found, strict=True))
+    farthest = max(limits, key=lambda sigma: shares[sigma] / limits[sigma])
+    share, limit = shares[farthest], BEYOND * limits[farthest]
+    return (Redrawn(share, limits[farthest], WINDOW * model.edge_mm),) if share > limit else ()
+
+
+def _at_resolution(labels: UInt8[np.ndarray, "m m m"], n: int) -> UInt8[np.ndarray, "n n n"]:
+    """The labels at the centres of n^3 voxels."""
+    if len(labels) == n:
+        return labels
+    at = ((np.arange(n) + 0.5) * len(labels) / n).astype(int)
+    return labels[np.ix_(at, at, at)]
 
 
 def strange_contacts(model: Model, label_map: LabelMap) -> tuple[StrangeContact, ...]:
@@ -145,7 +189,8 @@ def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity
     The constants of this file and `BEYOND` call few real cases odd: `anatomica train check` counts 1 of 143
     held-out hearts, 5 of 138 spines and none of 115 aortas and 109 coronaries (the shipped cards).
     """
-    found = (f(model, label_map) for f in (unusual_tissues, strange_contacts, detached))
+    rules = (unusual_tissues, strange_contacts, detached, redrawn_places)
+    found = (f(model, label_map) for f in rules)
     share = mended / max(1, int((label_map.array > 0).sum()))
     patchwork = [Patchwork(share)] if share > MIXED else []
     return tuple(itertools.chain(*found, patchwork))

@@ -19,14 +19,28 @@ from torch import Tensor
 from anatomica.anatomy.bounds import check_seed
 from anatomica.anatomy.catalogue import from_card, to_card
 from anatomica.errors import AnatomicaError, shown
-from anatomica.generation.options import OPTIONS, Options, Positive
+from anatomica.files import CHECKSUM, opened, sealed
+from anatomica.generation.goal_recipe import goals_from_dict, goals_to_dict
+from anatomica.generation.options import OPTIONS, Options
 from anatomica.measurement.domains.domain import Domains
+from anatomica.measurement.goals import Row, constraints_in, goals_in
 from anatomica.measurement.placing import Resolved, Wanted, asked_betti, selection
 from anatomica.prior.sampler import SamplingConfig, sampling_from_dict, sampling_to_dict
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import QUANTITIES
 from anatomica.spec.spec import Constraint, Spec
 from anatomica.version import __version__
+
+MOST_CHARACTERS = 1 << 25
+"""Of a recipe; one with a thousand domains has about half a million."""
+
+
+DECISIVE = ("model", "spec", "resolved", "goals", "arguments")
+"""The parts of a recipe that decide the label maps."""
+INFORMATIVE = ("anatomica", "torch", "python")
+"""Versions, which its checksum leaves out: another one gets a warning."""
+MOST_SAMPLES = 1_000_000
+"""Of one run."""
 
 
 class Arguments(BaseModel):
@@ -37,7 +51,7 @@ class Arguments(BaseModel):
     like: str | None = None
     like_phantom: Annotated[int, Field(ge=0)] | None = None
     labels: str | None = None
-    samples: Positive = 8
+    samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 8
     seed: Annotated[int, Field(ge=0)] = 0
     options: Options = Options()
 
@@ -64,16 +78,16 @@ class Recipe:
     layouts_hash: str | None
     sampling: SamplingConfig
     spec: Spec | None
-    resolved: tuple[Resolved, ...]
+    resolved: tuple[Row, ...]
     arguments: Arguments
     versions: dict[str, str]
 
 
 def make_recipe(
-    model: Model, spec: Spec | None, resolved: Sequence[Resolved], arguments: Arguments
+    model: Model, spec: Spec | None, resolved: Sequence[Row], arguments: Arguments
 ) -> dict[str, Any]:
     """The recipe of a run: versions, model, spec, placed domains and targets, and the command's arguments."""
-    return {
+    made = {
         **_versions(),
         "python": platform.python_version(),
         "model": {
@@ -83,15 +97,17 @@ def make_recipe(
             "sampling": sampling_to_dict(model.sampling),
         },
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
-        "resolved": [_to_dict(r) for r in resolved],
+        "resolved": [_to_dict(r) for r in constraints_in(resolved)],
+        "goals": goals_to_dict(goals_in(resolved)),
         "arguments": arguments.model_dump(mode="json"),
     }
+    return made | {CHECKSUM: sealed({key: made[key] for key in DECISIVE})[CHECKSUM]}
 
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a report.json of `anatomica generate`, checked: it may be someone else's."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))["recipe"]
+        data = json.loads(_head(path))["recipe"]
         spec = None if data["spec"] is None else Spec.model_validate(data["spec"])
         about = from_card(data["model"], "model")
         spec = None if spec is None else spec.of(about)
@@ -100,17 +116,34 @@ def read_recipe(path: Path) -> Recipe:
             _from_dict(c, selection(about.table, c.structure), row)
             for c, row in zip(constraints, data["resolved"], strict=True)
         )
+        if spec is not None:
+            resolved = (*resolved, *goals_from_dict(data.get("goals"), spec.asks(about), about))
         versions = {name: str(data[name]) for name in _versions()}
         model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
         hashes = model["hash"], model.get("layouts")
+        opened({key: data[key] for key in data if key not in INFORMATIVE})
         return Recipe(about.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
     except ValidationError as error:
         reason = _sentence(error)
     except KeyError as error:
         reason = f"{error} is missing"
-    except (OSError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        reason = str(error)
+    except RecursionError:
+        reason = "nested too deeply"
+    except (OSError, ValueError, TypeError, AttributeError, RuntimeError, OverflowError) as error:
+        reason = " ".join(str(error).split())
     raise AnatomicaError(f"{path} is not a report.json of anatomica generate ({reason})")
+
+
+def _head(path: Path) -> str:
+    """A report.json without its samples, of which there may be ten thousand."""
+    with path.open(encoding="utf-8") as file:
+        text = file.read(MOST_CHARACTERS)
+        head, samples, _ = text.partition('\n "samples": [')
+        if samples:
+            return head.rstrip().removesuffix(",") + "}"
+        if file.read(1):
+            raise ValueError(f"more than {MOST_CHARACTERS:.2g} characters")
+    return text
 
 
 def changed_versions(made: Recipe) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -17,21 +17,21 @@ from anatomica.prior.sampler import Step
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Sample:
-    """One generated patient: its seed, its label map and the standardised latent it was decoded from.
+class Outcome:
+    """What is to be said of one generated patient, without its label map.
 
-    `checks` say what was asked and achieved; `unusual` says what makes it unlike every training patient.
+    `checks` say what was asked and achieved, `outside_ml` how much of each constraint's structure lies
+    outside its domains; `unusual` says what makes it unlike every training patient.
     `drawn` is the number of candidates it was chosen from, `drawn_seed` the seed of the chosen one, and
     `mended` the number of voxels whose label repair changed. `curves` and `diagrams` are there if a trace was
     asked for. `seconds` are of the clock, `cpu_seconds` of all threads.
     """
 
     seed: int
-    label_map: LabelMap
-    latent: Float[Tensor, "c h w d"]
     seconds: float
     cpu_seconds: float = 0.0
     checks: tuple[Check, ...] = ()
+    outside_ml: dict[str, float] = field(default_factory=dict)
     drawn: int = 1
     drawn_seed: int = 0
     mended: int = 0
@@ -53,6 +53,19 @@ class Sample:
     def valid(self) -> bool:
         """Met and plausible."""
         return self.met and self.plausible
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sample(Outcome):
+    """One generated patient: its outcome, its label map and the standardised latent it was decoded from."""
+
+    label_map: LabelMap
+    latent: Float[Tensor, "c h w d"]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The sample without what takes memory."""
+        return Outcome(**{f.name: getattr(self, f.name) for f in fields(Outcome)})
 
 
 class Progress(NamedTuple):

@@ -12,14 +12,14 @@ from torch import Tensor
 from anatomica.guidance.prediction import Prediction, inside
 from anatomica.guidance.residuals import Probe
 from anatomica.measurement.parse import membership
-from anatomica.measurement.placing import Resolved
+from anatomica.measurement.placing import Resolved, Tissues
 from anatomica.prior.field import Field, corners, slice_trilinear
 
 SCATTER_POINTS = 1024
 """Points whose derivatives are scattered at a time, so that they stay in the cache."""
 
 
-def jacobian(now: Prediction, probe: Probe, r: Resolved) -> Float[Tensor, "b r D"]:
+def jacobian(now: Prediction, probe: Probe, r: Resolved | Tissues) -> Float[Tensor, "b r D"]:
     """d rho / d z of one probe.
 
     A point's S depends on the latent through its slice of the features: d S / d slice is computed once, then

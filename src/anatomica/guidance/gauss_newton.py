@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anatomica.guidance.asks import Follower, Rows
 from anatomica.guidance.field_jacobian import jacobian
+from anatomica.guidance.outside import outside_probe
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import (
     EMPTY_TEMPERATURE,
@@ -18,6 +20,7 @@ from anatomica.guidance.residuals import (
     geometric_probe,
     topological_probe,
 )
+from anatomica.measurement.goals import Goal
 from anatomica.measurement.moments import measure_moments
 from anatomica.measurement.parse import Union
 from anatomica.measurement.placing import Resolved
@@ -48,21 +51,25 @@ class Settings:
 
 
 def gauss_newton(
-    model: Model, resolved: Sequence[Resolved], settings: Settings = Settings()
+    model: Model,
+    resolved: Sequence[Resolved],
+    settings: Settings = Settings(),
+    goals: Sequence[Sequence[Goal]] = (),
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """correct(z_0, sigma) -> z_0 nearer to the targets, for `guidance.guided.corrected`.
 
     With residuals rho in units of their tolerances and J = d rho / d z, the step is
     -J^T (J J^T + mu I)^-1 rho, the smallest change of the latent that removes the residuals, damped so that
     conflicting ones stay finite. No backward pass through the U-Net, and one through the field
-    (`field_jacobian`).
+    (`field_jacobian`). `goals` are every sample's named quantities, or those that all samples share.
     """
+    follower = Follower(goals)
     sharp = [coarsened(r.to(model.scaler.mean), settings.grid) for r in resolved]
     blurred = [first_moments(r) for r in sharp]
 
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
         asked = sharp if sigma.max() <= settings.sharp else blurred
-        return z_0 + newton_step(model, asked, z_0, sigma, settings)
+        return z_0 + newton_step(model, asked, z_0, sigma, settings, follower)
 
     return correct
 
@@ -92,6 +99,7 @@ def newton_step(
     z: Float[Tensor, "b c h w d"],
     sigma: Float[Tensor, " b"],
     settings: Settings,
+    follower: Follower | None = None,
 ) -> Float[Tensor, "b c h w d"]:
     """One damped minimum-norm step at clean standardised latents that were predicted in noise of level sigma.
 
@@ -103,18 +111,23 @@ def newton_step(
     """
     now = Prediction.of(model, z)
     found = [(probe, r) for r in resolved for probe in probes(now, r, settings)]
+    named = None if follower is None else follower.rows(now, sigma, settings.union)
     sigma = sigma.to(z).view(-1, 1, 1, 1, 1)
-    step = (1 + settings.lead * sigma / (1 + sigma)) * step_from(now, found, settings)
+    step = (1 + settings.lead * sigma / (1 + sigma)) * step_from(
+        now, found, settings, [] if named is None else [named]
+    )
     return limited(step, (settings.reach * sigma).clamp_min(settings.radius))
 
 
-def step_from(now: Prediction, found: Sequence[Asked], settings: Settings) -> Float[Tensor, "b c h w d"]:
-    """The step that removes the probes' residuals."""
+def step_from(
+    now: Prediction, found: Sequence[Asked], settings: Settings, named: Sequence[Rows] = ()
+) -> Float[Tensor, "b c h w d"]:
+    """The step that removes the residuals of probes and of named quantities."""
     acting = [(probe, r) for probe, r in found if probe.rho.shape[1] and probe.points.shape[1]]
-    if not acting:
+    if not acting and not named:
         return torch.zeros_like(now.z)
-    rho = torch.cat([probe.rho for probe, _ in acting], dim=1)
-    J = torch.cat([jacobian(now, probe, r) for probe, r in acting], dim=1)
+    rho = torch.cat([*(probe.rho for probe, _ in acting), *(x.rho for x in named)], dim=1)
+    J = torch.cat([*(jacobian(now, probe, r) for probe, r in acting), *(x.J for x in named)], dim=1)
     return _solve(rho, J, settings).view_as(now.z)
 
 
@@ -136,7 +149,7 @@ def probes(now: Prediction, r: Resolved, settings: Settings) -> list[Probe]:
         for k in r.valid_domains:
             S = now.margin(X[:, k], r, settings.skip)
             found.append(topological_probe(S, X[:, k], wanted.betti))
-    return found
+    return [*found, *outside_probe(now, r, settings.union)]
 
 
 def fillings(now: Prediction, mass: Tensor, X: Tensor, r: Resolved, settings: Settings) -> list[Probe]:

@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anatomica.guidance.asks import Certified
 from anatomica.guidance.gauss_newton import Settings, fillings, limited, step_from
+from anatomica.guidance.outside import certified_outside_probe
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import (
     Probe,
@@ -19,6 +21,7 @@ from anatomica.guidance.residuals import (
     geometric_probe,
 )
 from anatomica.guidance.sub_voxel import FINER, fine_domains
+from anatomica.measurement.goals import Goal
 from anatomica.measurement.placing import Resolved, of_sample
 from anatomica.prior.zoo import Model
 
@@ -34,6 +37,10 @@ SUB_VOXEL = 1.5
 SUB_VOXEL_POINTS = 16_384
 """Points along an axis for each of the domain's own, and how many in all, for the sub-voxel residuals. The
 certificate has others, so that what is polished is not what is certified."""
+ROUNDS, ROUND_STEPS = 3, 16
+"""How often the levels of named quantities are placed anew, and how many steps each such round has."""
+NEARLY = 0.9
+"""Levels stay if no residual is beyond this share of its tolerance when they are placed anew."""
 SHORTEST = 0.25
 """A step is not made shorter than this share of itself."""
 
@@ -46,6 +53,7 @@ def polish(
     n: int,
     settings: Settings,
     steps: int,
+    goals: Sequence[Sequence[Goal]] = (),
 ) -> Float[Tensor, "b c h w d"]:
     """Up to `steps` Newton steps on clean latents, one sample after the other; each keeps its best.
 
@@ -55,17 +63,42 @@ def polish(
     best latent is the one with the fewest residuals beyond their tolerance, then with the smallest.
 
     The field's own sub-voxel moments have residuals beside the label map's, so that no step fits the rounding
-    of one grid; counts are set right on the output's grid first, then on one that is twice as fine.
+    of one grid; counts are set right on the output's grid first, then on one that is twice as fine. Levels of
+    named quantities (`goals`, of every sample) stay where the label map has them at first; they are placed
+    anew on the polished one, which is polished again if they have moved too far.
     """
     polished = []
     for i in range(len(z)):
         own = [of_sample(r, i).to(model.scaler.mean) for r in resolved]
-        one = _polish_one(model, own, z[i : i + 1], n, settings, steps)
+        named = [g for g in goals[i % len(goals)] if g.guided] if goals else []
+        one = _polish_named(model, own, named, z[i : i + 1], n, settings, steps)
         if steps and any(r.wanted.betti is not None for r in own):
             finer = [_finer_counts(r) for r in own]
             one = _polish_one(model, finer, one, n, settings, min(steps, FINE_STEPS))
         polished.append(one)
     return torch.cat(polished)
+
+
+def _polish_named(
+    model: Model,
+    resolved: Sequence[Resolved],
+    goals: Sequence[Goal],
+    z: Float[Tensor, "1 c h w d"],
+    n: int,
+    settings: Settings,
+    steps: int,
+) -> Float[Tensor, "1 c h w d"]:
+    """Polish, with the levels of named quantities placed anew until they stay."""
+    if not goals:
+        return _polish_one(model, resolved, z, n, settings, steps)
+    levels = Certified.of(Prediction.of(model, z), goals, n)
+    for _ in range(ROUNDS):
+        z = _polish_one(model, resolved, z, n, settings, min(steps, ROUND_STEPS), levels)
+        now = Prediction.of(model, z)
+        levels = Certified.of(now, goals, n)
+        if all(bool((x.rho.abs() <= NEARLY).all()) for x in levels.rows(now)):
+            break
+    return z
 
 
 def _finer_counts(r: Resolved) -> Resolved:
@@ -83,6 +116,7 @@ def _polish_one(
     n: int,
     settings: Settings,
     steps: int,
+    levels: Certified | None = None,
 ) -> Float[Tensor, "1 c h w d"]:
     best, least, worst = z, float("inf"), float("inf")
     base, last = z, float("inf")
@@ -92,7 +126,8 @@ def _polish_one(
         z = base + scale * step
         now = Prediction.of(model, z)
         found = [(p, r) for r, v in seen for p in certified_probes(now, r, v, settings)]
-        rho = torch.cat([probe.rho.flatten() for probe, _ in found])
+        named = [] if levels is None else levels.rows(now)
+        rho = torch.cat([*(probe.rho.flatten() for probe, _ in found), *(x.rho.flatten() for x in named)])
         error = rho.square().sum().item()
         score = int((rho.abs() > 1).sum()) + error / (1 + error)
         if score < least:
@@ -102,8 +137,9 @@ def _polish_one(
         if error < last or scale <= SHORTEST:
             slack = SLACK[0] if turn < steps // 2 else SLACK[1]
             found = [(replace(probe, rho=_beyond(probe.rho, slack)), r) for probe, r in found]
+            named = [replace(x, rho=_beyond(x.rho, slack)) for x in named]
             base, last, scale = z, error, 1.0
-            step = limited(step_from(now, found, settings), settings.radius)
+            step = limited(step_from(now, found, settings, named), settings.radius)
         else:
             scale /= 2
     return best
@@ -136,7 +172,7 @@ def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settin
                 S = now.margin(X[:, k], r, 0.0)
                 probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
             found.append(probe)
-    return found
+    return [*found, *certified_outside_probe(now, r)]
 
 
 def sub_voxel_probe(now: Prediction, r: Resolved) -> Probe:

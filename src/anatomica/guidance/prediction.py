@@ -10,7 +10,7 @@ from torch import Tensor
 
 from anatomica.guidance.adaptive_grid import sample_where_it_varies
 from anatomica.measurement.parse import Union, membership
-from anatomica.measurement.placing import Resolved
+from anatomica.measurement.placing import Resolved, Tissues
 from anatomica.prior.field import CHUNK_POINTS
 from anatomica.prior.zoo import Model
 
@@ -38,7 +38,7 @@ class Prediction:
     def probability(
         self,
         points: Float[Tensor, "b p 3"],
-        r: Resolved,
+        r: Resolved | Tissues,
         union: Union,
         temperature: float | None = None,
     ) -> Float[Tensor, "b p"]:

@@ -17,12 +17,17 @@ from jaxtyping import Bool, Float
 from scipy import ndimage
 from torch import Tensor
 
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.guidance.asks import measure_goal
+from anatomica.guidance.outside import outside_of_field
 from anatomica.guidance.prediction import Prediction
 from anatomica.measurement.domains.domain import Domains, Grid
+from anatomica.measurement.goals import Goal, Row
 from anatomica.measurement.homology import Betti, betti_numbers
 from anatomica.measurement.measure import Fine
 from anatomica.measurement.moments import measure_moments
 from anatomica.measurement.placing import Resolved
+from anatomica.measurement.vocabulary.subject import Subject
 
 FINER = 2
 """Points along a domain's axis for each of its own: a certificate holds at n and at 2n."""
@@ -51,16 +56,25 @@ def indicator(now: Prediction, r: Resolved, domains: Domains) -> Float[Tensor, "
 
 
 @torch.no_grad()
-def measure_fine(now: Prediction, resolved: Sequence[Resolved], n: int) -> tuple[Fine, ...]:
-    """One sample's own constraints, measured without its output grid of n^3 voxels."""
-    found = []
+def measure_fine(
+    now: Prediction, resolved: Sequence[Row], n: int, label_map: LabelMap | None = None
+) -> tuple[Fine, ...]:
+    """One sample's own constraints and goals, measured without its output grid of n^3 voxels.
+
+    The levels of goals are placed on the label map.
+    """
+    found, s = [], None if label_map is None else Subject(label_map, now.model.about)
     for r in resolved:
+        if isinstance(r, Goal):
+            found.append(Fine(None, named=None if s is None else measure_goal(now, r, s)))
+            continue
         moments = None
         if r.wanted.any_moment:
             domains = fine_domains(r)
             S = indicator(now, r, domains)[0].double().cpu()
             moments = measure_moments(S, domains)
-        found.append(Fine(moments, _counts(now, r, n) if r.wanted.betti is not None else ()))
+        counts = _counts(now, r, n) if r.wanted.betti is not None else ()
+        found.append(Fine(moments, counts, outside_of_field(now, r)))
     return tuple(found)
 
 

@@ -1,0 +1,105 @@
+"""Windows: asks that name tissues which only some patients show begin in a layout that shows them.
+
+A cube shows a part of a spine. Guidance moves borders; it does not move a window from the chest to the loins,
+and a quantity of a vertebra that the prediction does not show has no place to be measured. So an ask of L3
+begins in one of the training patients' layouts (`prior.layouts`) in which L3 is there and not cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from anatomica.anatomy.bounds import MOST_SEED
+from anatomica.generation.choose import ANOTHER_SEED
+from anatomica.measurement.goals import Row, goals_in
+from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.prior.field import decode_labels
+from anatomica.prior.zoo import Model
+from anatomica.spec.vocabulary import CURVES
+
+SCOUT = 32
+"""Voxels along the edge at which layouts are looked at."""
+LOOKED_AT = 96
+"""Layouts that are looked at for a window; every window of the shipped spines comes in more than 1 of 30."""
+TOGETHER = 8
+"""Layouts that are decoded together."""
+
+
+class View(NamedTuple):
+    """What a layout must show: tissues by name, and of some regions (first letters) so many tissues."""
+
+    names: tuple[str, ...]
+    regions: tuple[tuple[str, int], ...]
+
+
+def asked_view(rows: Sequence[Row], tissues: Sequence[str]) -> View:
+    """The tissues that asks name. A quantity of two vertebrae (a disc, an angle) needs those between as well.
+
+    >>> asked_view((), ("T12", "L1", "L2"))
+    View(names=(), regions=())
+    """
+    found: set[str] = set()
+    regions: dict[str, int] = {}
+    for key in (key for goal in goals_in(rows) for key in goal.ask.keys):
+        places = [tissues.index(x) for x in re.findall(r"\w+", key) if x in tissues]
+        if places:
+            found |= set(tissues[min(places) : max(places) + 1])
+        if key in CURVES:
+            letter, count = CURVES[key]
+            regions[letter] = max(count, regions.get(letter, 0))
+    return View(tuple(x for x in tissues if x in found), tuple(regions.items()))
+
+
+def begin_in_view(
+    model: Model, seeds: Sequence[int], asked: Sequence[Sequence[Row]]
+) -> Float[Tensor, "b c h w d"] | None:
+    """Where guided samples begin: in a layout that shows the tissues they are asked for; None: in noise."""
+    if model.layouts is None:
+        return None
+    wanted = [asked_view(rows, model.table.tissues) for rows in asked]
+    if not any(view.names or view.regions for view in wanted):
+        return None
+    return torch.stack([_layout(model, seed, view) for seed, view in zip(seeds, wanted, strict=True)])
+
+
+@torch.no_grad()
+def _layout(model: Model, seed: int, view: View) -> Float[Tensor, "c h w d"]:
+    """The first of a seed's layouts that shows all that is asked, else the one that shows most of it."""
+    assert model.layouts is not None
+    if not view.names and not view.regions:
+        return model.layouts.draw([seed])[0]
+    best: tuple[float, Tensor] | None = None
+    for first in range(0, LOOKED_AT, TOGETHER):
+        tries = [(seed + k * ANOTHER_SEED) % (MOST_SEED + 1) for k in range(first, first + TOGETHER)]
+        drawn = model.layouts.draw(tries)
+        maps = decode_labels(model.autoencoder.field, model.scaler.restore(drawn.to(model.device)), SCOUT)
+        for z, labels in zip(drawn, maps, strict=True):
+            shown = share_shown(Subject(model.label_map(labels.cpu().numpy()), model.about), view)
+            if shown == 1:
+                return z
+            if best is None or shown > best[0]:
+                best = shown, z
+    assert best is not None
+    return best[1]
+
+
+def share_shown(s: Subject, view: View) -> float:
+    """How much of a view a label map shows and does not cut off above or below, 0 to 1."""
+    whole = [x for x in s.cube.table.tissues if _whole(s, x)]
+    shares = [float(x in whole) for x in view.names]
+    shares += [min(sum(x.startswith(r) for x in whole) / count, 1.0) for r, count in view.regions]
+    return sum(shares) / len(shares)
+
+
+def _whole(s: Subject, name: str) -> bool:
+    if not s.there(name):
+        return False
+    rows = np.flatnonzero(s.mask(name).any((0, 1)))
+    return bool(rows[0] > 0 and rows[-1] < s.n - 1)

@@ -1,0 +1,110 @@
+"""Asks of vertebrae begin in a layout that shows them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.anatomy.frame import Frame
+from anatomica.anatomy.label_map import LabelMap
+from anatomica.generation import windows
+from anatomica.generation.windows import View, asked_view, begin_in_view, share_shown
+from anatomica.measurement.goals import Goal, resolve_asks
+from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.prior.layouts import Layouts
+from anatomica.prior.zoo import Model, load_model
+from anatomica.spec.asks import parse_ask
+from tiny_prior import save_tiny_model
+
+SPINE = ANATOMIES["spinal"]
+N = 32
+
+
+def goals(*texts: str) -> tuple[Goal, ...]:
+    asks = [parse_ask(text, SPINE) for text in texts]
+    return resolve_asks(asks, SPINE, None, False, lambda key, percent: 0.0)
+
+
+def column(top: int) -> np.ndarray:
+    """Four vertebrae as slabs of eight voxels, from number `top` down; the outer two reach the border."""
+    assert top + 4 <= len(SPINE.table)
+    array = np.zeros((N, N, N), np.uint8)
+    for k in range(4):
+        array[10:20, 10:20, N - 8 * (k + 1) : N - 8 * k] = top + k
+    return array
+
+
+def spine(top: int) -> Subject:
+    return Subject(LabelMap(column(top), Frame.model(SPINE, N).affine, SPINE.table), SPINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("L3.volume_ml = 45", ("L3",)),
+        ("disc.T12-L1.height_mm >= 5", ("T12", "L1")),
+        ("cobb_deg[T5,T8] <= 40", ("T5", "T6", "T7", "T8")),
+        ("canal.C4.area_mm2 = 300", ("C4",)),
+        ("L2.wedge_ratio >= L1.wedge_ratio", ("L1", "L2")),
+    ],
+)
+def test_an_ask_names_what_must_be_shown(text: str, names: tuple[str, ...]) -> None:
+    assert asked_view(goals(text), SPINE.table.tissues) == View(names, ())
+
+
+def test_a_curve_needs_bodies_of_its_region() -> None:
+    assert asked_view(goals("lordosis_deg = 30"), SPINE.table.tissues) == View((), (("L", 3),))
+
+
+def test_what_is_cut_off_is_not_shown() -> None:
+    top = SPINE.table.id_of("L1")
+    assert share_shown(spine(top), View(("L2", "L3"), ())) == 1
+    assert share_shown(spine(top), View(("L1", "L2"), ())) == 0.5
+    assert share_shown(spine(top), View(("T5",), ())) == 0
+    assert share_shown(spine(top), View((), (("L", 3),))) == pytest.approx(2 / 3)
+
+
+FIRST = SPINE.table.id_of("T1")
+
+
+def top_of(z: torch.Tensor) -> int:
+    """The uppermost vertebra of a layout in these tests: its first number counts from T1 down."""
+    return FIRST + round(float(z.flatten()[0]))
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
+    """A model whose layouts are windows from T1 to L2 on, and whose field decodes them as such."""
+    tiny = load_model(save_tiny_model(tmp_path / "model", "spinal"))
+    shape = tiny.latent_shape
+    basis = torch.zeros(1, *shape)
+    basis[0, 0, 0, 0, 0] = 1.0
+    layouts = Layouts(torch.zeros(shape), basis, torch.arange(14.0)[:, None])
+
+    def decoded(_field, latents, _n):
+        tops = [top_of(z) for z in tiny.scaler.standardise(latents)]
+        return torch.stack([torch.from_numpy(column(top)) for top in tops])
+
+    monkeypatch.setattr(windows, "decode_labels", decoded)
+    return replace(tiny, layouts=layouts)
+
+
+def test_guided_spines_begin_where_the_vertebra_is(model: Model) -> None:
+    asked = [goals("L3.volume_ml = 45"), goals("T4.volume_ml = 15"), ()]
+    begin = begin_in_view(model, [1, 2, 5], asked)
+    assert begin is not None
+    for z, name in zip(begin, ("L3", "T4"), strict=False):
+        assert share_shown(spine(top_of(z)), View((name,), ())) == 1
+    assert model.layouts is not None
+    assert torch.equal(begin[2], model.layouts.draw([5])[0])
+    again = begin_in_view(model, [1, 2, 5], asked)
+    assert again is not None
+    assert torch.equal(begin, again)
+
+
+def test_other_asks_begin_in_noise(model: Model) -> None:
+    assert begin_in_view(model, [1], [()]) is None
+    assert begin_in_view(replace(model, layouts=None), [1], [goals("L3.volume_ml = 45")]) is None
