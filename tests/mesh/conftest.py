@@ -31,7 +31,7 @@ def surface(patient: LabelMap) -> Surface:
 
 @pytest.fixture(scope="session")
 def filled(surface: Surface) -> tuple[Tetrahedra, Made]:
-    return tetrahedralize(surface, TetOptions(edge_mm=8.0, tolerance_mm=0.3))
+    return tetrahedralize(surface, TetOptions(edge_mm=8.0, tolerance_mm=0.5, energy=20.0))
 
 
 @pytest.fixture(scope="session")

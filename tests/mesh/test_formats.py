@@ -9,7 +9,7 @@ import vtk  # pyright: ignore[reportMissingImports]
 from vtk.util.numpy_support import vtk_to_numpy  # pyright: ignore[reportMissingImports]
 
 from anatomica.mesh.centreline import centrelines, write_centrelines
-from anatomica.mesh.formats import SURFACES, VOLUMES, write_materials, write_surface, write_volume
+from anatomica.mesh.formats import SURFACES, VOLUMES, materials, write_surface, write_volume
 from anatomica.mesh.topology import topology
 
 
@@ -134,6 +134,70 @@ def test_meshio_files(kind, tetrahedra, surface, tmp_path) -> None:
         }
 
 
+def test_xdmf_in_vtk(tetrahedra, surface, tmp_path) -> None:
+    path, h5 = write_volume(tmp_path, "patient", tetrahedra, surface, "xdmf")
+    assert h5.suffix == ".h5"
+    reader = vtk.vtkXdmfReader()
+    reader.SetFileName(str(path))
+    reader.UpdateInformation()
+    reader.Update()
+    data = reader.GetOutputDataObject(0)
+    while isinstance(data, vtk.vtkMultiBlockDataSet):
+        data = data.GetBlock(0)
+    assert isinstance(data, vtk.vtkUnstructuredGrid)
+    np.testing.assert_allclose(points(data), tetrahedra.vertices, rtol=1e-6)
+    corners = vtk_to_numpy(data.GetCells().GetConnectivityArray()).reshape(-1, 4)
+    np.testing.assert_array_equal(corners, tetrahedra.tetrahedra)
+    np.testing.assert_array_equal(arrays(data.GetCellData())["material"], tetrahedra.material)
+
+
+def numbers(lines: list[str], split: str | None) -> np.ndarray:
+    return np.array([[float(x) for x in line.split(split) if x.strip()] for line in lines])
+
+
+def test_abaqus_as_its_manual_has_it(tetrahedra, surface, tmp_path) -> None:
+    """Keyword lines begin with one star, data lines are numbers between commas, and ids count from 1."""
+    (path,) = write_volume(tmp_path, "patient", tetrahedra, surface, "inp")
+    blocks: dict[str, list[str]] = {}
+    key = ""
+    for line in path.read_text().splitlines():
+        if line.startswith("*") and not line.startswith("**"):
+            key = line.upper().replace(" ", "")
+            blocks[key] = []
+        elif line.strip() and not line.startswith("**"):
+            blocks[key].append(line)
+    nodes = numbers(blocks["*NODE"], ",")
+    np.testing.assert_array_equal(nodes[:, 0], np.arange(1, len(tetrahedra.vertices) + 1))
+    np.testing.assert_allclose(nodes[:, 1:], tetrahedra.vertices, rtol=1e-9)
+    (cells,) = (numbers(lines, ",") for key, lines in blocks.items() if key.startswith("*ELEMENT,TYPE=C3D4"))
+    np.testing.assert_array_equal(cells[:, 1:] - 1, tetrahedra.tetrahedra)
+    for name in tetrahedra.present():
+        own = np.concatenate([numbers([x], ",")[0] for x in blocks[f"*ELSET,ELSET={name.upper()}"]])
+        id = tetrahedra.table.id_of(name)
+        np.testing.assert_array_equal(own, cells[tetrahedra.material == id, 0])
+
+
+def test_msh_as_its_manual_has_it(tetrahedra, surface, tmp_path) -> None:
+    """Gmsh 2.2: sections, each with its count; an element is number, type 4, tags, corners."""
+    (path,) = write_volume(tmp_path, "patient", tetrahedra, surface, "msh")
+    lines = path.read_text().splitlines()
+
+    def section(name: str) -> list[str]:
+        return lines[lines.index(f"${name}") + 1 : lines.index(f"$End{name}")]
+
+    assert section("MeshFormat")[0].split()[:2] == ["2.2", "0"]
+    assert section("PhysicalNames")[1:] == ['3 1 "lumen"', '3 2 "wall"', '3 5 "lump"']
+    count, *nodes = section("Nodes")
+    assert int(count) == len(nodes)
+    np.testing.assert_allclose(numbers(nodes, None)[:, 1:], tetrahedra.vertices, rtol=1e-9)
+    count, *rows = section("Elements")
+    assert int(count) == len(rows)
+    cells = numbers(rows, None).astype(int)
+    assert set(map(tuple, cells[:, 1:3])) == {(4, 2)}  # tetrahedra with two tags
+    np.testing.assert_array_equal(cells[:, 3], tetrahedra.material)
+    np.testing.assert_array_equal(cells[:, -4:] - 1, tetrahedra.tetrahedra)
+
+
 def test_opencarp_counts_micrometres(tetrahedra, surface, tmp_path) -> None:
     pts, elem, lon = write_volume(tmp_path, "patient", tetrahedra, surface, "opencarp")
     count, *lines = pts.read_text().splitlines()
@@ -214,9 +278,8 @@ def test_centreline_of_the_lumen(patient, surface, tmp_path) -> None:
     np.testing.assert_array_equal(radii, line.radii_mm)
 
 
-def test_the_side_file_names_everything(surface, tmp_path) -> None:
-    write_materials(tmp_path / "m.json", surface.table, surface.present(), {"kind": "stl"})
-    said = json.loads((tmp_path / "m.json").read_text())
+def test_the_side_file_names_everything(surface) -> None:
+    said = json.loads(json.dumps(materials(surface.table, surface.present())))
     assert (said["space"], said["unit"]) == ("RAS", "mm")
     assert [(x["id"], x["name"]) for x in said["materials"]] == [(1, "lumen"), (2, "wall"), (5, "lump")]
 

@@ -1,6 +1,7 @@
 """Tetrahedra: what the proof counts, found by other means, and proofs that must fail."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_balance_reaches_several_volumes_at_once(surface) -> None:
 
 
 def test_finer_near_a_tissue(surface, tetrahedra) -> None:
-    options = TetOptions(edge_mm=8.0, tolerance_mm=0.3, fine=("lump",), fine_edge_mm=1.5)
+    options = TetOptions(edge_mm=8.0, tolerance_mm=0.5, energy=20.0, fine=("lump",), fine_edge_mm=2.0)
     mesh, _ = tetrahedralize(surface, options)
     assert len(mesh.of("lump").tetrahedra) > 2 * len(tetrahedra.of("lump").tetrahedra)
 
@@ -114,6 +115,13 @@ def test_the_grid_of_sizes_fills_its_box() -> None:
     volume = volumes(points, _grid_tets(counts))
     np.testing.assert_allclose(volume, 1 / 6)
     assert len(volume) == 6 * 24
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
+def test_the_memory_is_that_of_the_mesher_only(surface) -> None:
+    ours = np.ones(40_000_000)  # 320 MB that a child of this process must not count as its own
+    _, made = tetrahedralize(surface, TetOptions(edge_mm=8.0, tolerance_mm=0.5, energy=20.0))
+    assert 10 < made.peak_mb < ours.nbytes / 2**20
 
 
 def test_failures_are_sentences(surface) -> None:

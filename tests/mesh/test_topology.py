@@ -50,7 +50,15 @@ def test_known_shapes(voxels, betti, pinched) -> None:
     found = topology(*boundary(voxels))
     assert found.betti == Betti(*betti) == betti_numbers(voxels)
     assert (found.pinched_edges, found.pinched_vertices) == pinched
-    assert found.manifold == (pinched == (0, 0))
+    assert found.manifold == (pinched == (0, 0)) == (not found.where)
+
+
+def test_where_a_surface_is_no_manifold() -> None:
+    vertices, triangles = boundary(np.array([[[1, 0], [0, 1]]], bool))  # two voxels with a common edge
+    found = topology(vertices, triangles)
+    np.testing.assert_array_equal(np.sort(vertices[list(found.where)], axis=0), [[0, 1, 1], [1, 1, 1]])
+    block, faces = boundary(ring())
+    assert sorted(topology(block, faces[1:]).where) == sorted(faces[0])
 
 
 @pytest.mark.parametrize("seed", range(30))

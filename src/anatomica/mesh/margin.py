@@ -14,7 +14,7 @@ from jaxtyping import Float, Float32, UInt8
 from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.mesh.surface import ROUNDS, Points, Surface, surface_with
+from anatomica.mesh.surface import Points, Surface, surface_with
 from anatomica.prior.field import CHUNK_POINTS
 from anatomica.prior.zoo import Model
 
@@ -51,11 +51,10 @@ def surface_of_latent(label_map: LabelMap, model: Model, latent: Float[Tensor, "
 def surface_of_field(label_map: LabelMap, logits: Logits) -> Surface:
     """The same for any field: logits of the table's labels at points of the cube [0, 1]^3."""
 
-    def place(mesher) -> Points:
-        relaxed = mesher.relax(mesher.start, ROUNDS, ROUNDS)
+    def move(mesher, relaxed: Points) -> Points:
         return to_margin(relaxed, mesher.low, mesher.high, mesher.labels, label_map.shape, logits)
 
-    return surface_with(label_map, place)
+    return surface_with(label_map, move)
 
 
 @torch.no_grad()

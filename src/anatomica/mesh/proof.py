@@ -19,6 +19,8 @@ from anatomica.mesh.topology import topology
 LARGE_ML = 1.0
 """Tissues above this volume may differ by ALLOWED_LARGE, smaller ones by ALLOWED_SMALL, as shares."""
 ALLOWED_LARGE, ALLOWED_SMALL = 0.005, 0.02
+MOST_PLACES = 20
+"""Of those where a tissue's surface is no manifold, in the proof of a tissue."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class TissueProof:
 
     `open_edges` are edges whose triangles do not come in pairs of opposite direction; `pinched_edges` and
     `pinched_vertices` are where the surface touches itself (a label map in which two tissues cross diagonally
-    allows nothing else). `betti` is None if the surface is not closed.
+    allows nothing else); `where_mm` are the first of these places. `betti` is None if the surface is not
+    closed.
     """
 
     name: str
@@ -39,6 +42,7 @@ class TissueProof:
     pinched_vertices: int
     betti: Betti | None
     betti_voxels: Betti
+    where_mm: tuple[tuple[float, ...], ...] = ()
 
     @property
     def volume_error(self) -> float:
@@ -117,6 +121,9 @@ def _tissue(surface: Surface, label_map: LabelMap, name: str) -> TissueProof:
         pinched_vertices=found.pinched_vertices,
         betti=found.betti,
         betti_voxels=betti_numbers(label_map.mask(name)),
+        where_mm=tuple(
+            tuple(place) for place in surface.vertices[list(found.where[:MOST_PLACES])].round(3).tolist()
+        ),
     )
 
 
@@ -167,15 +174,16 @@ def _row(t: TissueProof) -> list[str]:
     betti = "-" if t.betti is None else " ".join(map(str, t.betti))
     if t.betti != t.betti_voxels:
         betti += f" (voxels {' '.join(map(str, t.betti_voxels))})"
-    touches = f"{t.pinched_edges} edges, {t.pinched_vertices} vertices"
+    first = ", ".join(f"{x:.1f}" for x in t.where_mm[0]) if t.where_mm else ""
+    touches = f"{t.pinched_edges} edges, {t.pinched_vertices} vertices; first at ({first}) mm"
     return [
         t.name,
         f"{t.voxels_ml:.4g}",
         f"{t.mesh_ml:.4g}",
         f"{100 * t.volume_error:.4f} / {100 * t.allowed_error:g}",
-        "yes" if t.open_edges == 0 else f"no, {t.open_edges} open edges",
+        "yes" if t.open_edges == 0 else f"no, {t.open_edges} open edges; first at ({first}) mm",
         betti,
-        "no" if t.manifold else touches,
+        touches if t.pinched_edges or t.pinched_vertices else "no",
     ]
 
 

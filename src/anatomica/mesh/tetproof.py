@@ -18,6 +18,8 @@ ALLOWED = 0.01
 """Share by which a tissue's volume may differ from that of its surface."""
 FLAT_DEG = 5.0
 """Tetrahedra with a dihedral angle below this are counted."""
+ALLOWED_FLAT = 0.001
+"""The share of them that may be."""
 STRAY_VOXELS = 0.5
 BINS_DEG = (0, 5, 10, 20, 30, 40, 50, 60, 71)
 """Of the histogram of smallest dihedral angles; a regular tetrahedron has 70.5 degrees."""
@@ -63,7 +65,8 @@ class TetProof:
 
     @property
     def holds(self) -> bool:
-        return not (self.inverted or self.missing_faces) and all(x.holds for x in self.layers)
+        whole = not (self.inverted or self.missing_faces) and self.flat_share <= ALLOWED_FLAT
+        return whole and all(x.holds for x in self.layers)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -25,12 +25,13 @@ way."""
 class Topology(NamedTuple):
     """Of one closed surface: undirected edges that are open or badly oriented, edges with more than two
     triangles, vertices at which the surface touches itself, Betti numbers of the inside (None if the
-    surface is not closed)."""
+    surface is not closed), and where it is no manifold: indices of those vertices and of the edges' ends."""
 
     open_edges: int
     pinched_edges: int
     pinched_vertices: int
     betti: Betti | None
+    where: tuple[int, ...] = ()
 
     @property
     def closed(self) -> bool:
@@ -46,9 +47,9 @@ def topology(vertices: Float64[np.ndarray, "v 3"], triangles: Int[np.ndarray, "t
     used, flat = np.unique(triangles, return_inverse=True)
     corners = flat.reshape(-1, 3)
     vertices = vertices[used]
-    partner, open_edges, pinched_edges = _partners(vertices, corners)
+    partner, open_edges, pinched_edges, ends = _partners(vertices, corners)
     if open_edges:
-        return Topology(open_edges, pinched_edges, 0, None)
+        return Topology(open_edges, pinched_edges, 0, None, tuple(used[ends].tolist()))
     # A half-edge is 3 t + n, from corner n of triangle t to the next; corners have the same numbers.
     half = np.arange(corners.size)
     following = half - half % 3 + (half + 1) % 3
@@ -62,7 +63,8 @@ def topology(vertices: Float64[np.ndarray, "v 3"], triangles: Int[np.ndarray, "t
     tubes = [pair for v in many.tolist() for pair in _tubes(vertices, corners, fan, v)]
     pieces, piece = _joined(len(corners), half // 3, partner // 3)
     betti = _betti(vertices, corners, fan, vertex_of_fan, pieces, piece, tubes)
-    return Topology(0, pinched_edges, len(many), betti)
+    where = tuple(used[np.union1d(ends, many)].tolist())
+    return Topology(0, pinched_edges, len(many), betti, where)
 
 
 def _joined(count: int, a: np.ndarray, b: np.ndarray) -> tuple[int, np.ndarray]:
@@ -72,8 +74,8 @@ def _joined(count: int, a: np.ndarray, b: np.ndarray) -> tuple[int, np.ndarray]:
     )
 
 
-def _partners(vertices: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, int, int]:
-    """For every half-edge the one that it is glued to; numbers of open and of pinched edges.
+def _partners(vertices: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, int, int, np.ndarray]:
+    """For every half-edge the one that it is glued to; numbers of open and of pinched edges; their ends.
 
     Where four or more triangles meet, those are glued that bound the same wedge of the inside.
     """
@@ -83,16 +85,17 @@ def _partners(vertices: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, in
     order = np.argsort(key, kind="stable")
     _, first, count = np.unique(key[order], return_index=True, return_counts=True)
     forward = np.add.reduceat((tail < head)[order].astype(np.int64), first)
-    open_edges = int((2 * forward != count).sum())
+    wrong = 2 * forward != count
     partner = np.full(len(key), -1)
     two = first[(count == 2) & (forward == 1)]
     partner[order[two]], partner[order[two + 1]] = order[two + 1], order[two]
-    pinched = np.flatnonzero((count > 2) & (2 * forward == count))
+    pinched = np.flatnonzero((count > 2) & ~wrong)
     for e in pinched:
         around = order[first[e] : first[e] + count[e]]
         a, b = _wedges(vertices, corners, around, tail)
         partner[a], partner[b] = b, a
-    return partner, open_edges, len(pinched)
+    odd = order[first[wrong | (count > 2)]]
+    return partner, int(wrong.sum()), len(pinched), np.union1d(tail[odd], head[odd])
 
 
 def _wedges(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from anatomica.anatomy.labels import LabelTable
-from anatomica.files import write_text
 from anatomica.mesh.formats.by_meshio import write_by_meshio
 from anatomica.mesh.formats.febio import write_febio
 from anatomica.mesh.formats.gltf import write_gltf
+from anatomica.mesh.formats.names import plain_names
 from anatomica.mesh.formats.opencarp import write_opencarp
 from anatomica.mesh.formats.ply import write_ply
 from anatomica.mesh.formats.simvascular import write_simvascular
@@ -31,7 +30,8 @@ def write_surface(folder: Path, name: str, surface: Surface, kind: SurfaceKind) 
     """Write a surface as `name` with the kind's ending; one file per tissue for STL, which knows no
     tissues."""
     if kind == "stl":
-        paths = {tissue: folder / f"{name}-{tissue}.stl" for tissue in surface.present()}
+        plain = plain_names(surface.table, surface.present())
+        paths = {tissue: folder / f"{name}-{plain[tissue]}.stl" for tissue in plain}
         for tissue, path in paths.items():
             write_stl(path, surface.vertices, surface.of(tissue))
         return list(paths.values())
@@ -60,16 +60,15 @@ def write_volume(folder: Path, name: str, mesh: Tetrahedra, surface: Surface, ki
     elif kind == "vtu":
         write_vtu(path, mesh.vertices, mesh.tetrahedra, None, {"material": mesh.material})
     else:
-        write_by_meshio(path, mesh, kind)
-    return [path, path.with_suffix(".h5")] if kind == "xdmf" else [path]
+        return write_by_meshio(path, mesh, kind)
+    return [path]
 
 
-def write_materials(path: Path, table: LabelTable, present: tuple[str, ...], more: dict[str, Any]) -> None:
-    """The side file: what the numbers in the others mean, and in which space and unit the points are."""
-    materials = [
+def materials(table: LabelTable, present: tuple[str, ...]) -> dict[str, Any]:
+    """What the numbers in a file mean, and in which space and unit its points are, for the side file."""
+    named = [
         {"id": x.id, "name": x.name, "full_name": x.full_name, "colour": list(x.colour)}
         for x in table.labels
         if x.name in present
     ]
-    said = {"space": "RAS", "unit": "mm", "outside": 0, "materials": materials}
-    write_text(path, json.dumps(said | more, indent=1) + "\n")
+    return {"space": "RAS", "unit": "mm", "outside": 0, "materials": named}

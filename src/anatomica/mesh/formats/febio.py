@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from anatomica.files import write_atomic
 from anatomica.mesh.tetrahedra import Tetrahedra
 
 
@@ -46,7 +47,7 @@ def write_febio(path: Path, mesh: Tetrahedra) -> None:
         for n, corner in enumerate((corners[(sides == pair).all(axis=1)] + 1).tolist(), start=1):
             ElementTree.SubElement(part, "tri3", id=str(n)).text = _list(corner)
     ElementTree.indent(root, " ")
-    ElementTree.ElementTree(root).write(path, encoding="ISO-8859-1", xml_declaration=True)
+    write_atomic(path, ElementTree.tostring(root, encoding="ISO-8859-1", xml_declaration=True))
 
 
 def _list(values: list) -> str:

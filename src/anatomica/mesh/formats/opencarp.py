@@ -26,18 +26,17 @@ def write_opencarp(
     paths = [stem.with_name(stem.name + suffix) for suffix in (".pts", ".elem", ".lon")]
     directions = np.tile([1.0, 0.0, 0.0], (len(mesh.tetrahedra), 1)) if fibres is None else fibres
     elements = np.column_stack([mesh.tetrahedra, mesh.material])
-    tables = (
-        (len(mesh.vertices), mesh.vertices * MICROMETRES, "%.6f"),
-        (len(mesh.tetrahedra), elements, "Tt %d %d %d %d %d"),
-        (1, directions, "%.6f"),
+    texts = (
+        _lines(len(mesh.vertices), mesh.vertices * MICROMETRES, "%.6f"),
+        _lines(len(elements), elements, "Tt %d %d %d %d %d"),
+        _lines(1, directions, "%.6f"),  # one direction for each element
     )
-    write_together({path: _lines(*table) for path, table in zip(paths, tables, strict=True)})
+    write_together(dict(zip(paths, texts, strict=True)))
     return paths
 
 
 def _lines(first: int, rows: np.ndarray, form: str) -> bytes:
-    """A count, then one line per row."""
-    text = io.StringIO()
-    text.write(f"{first}\n")
+    text = io.BytesIO()
+    text.write(f"{first}\n".encode())
     np.savetxt(text, rows, fmt=form)
-    return text.getvalue().encode("ascii")
+    return text.getvalue()

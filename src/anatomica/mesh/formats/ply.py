@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from anatomica.files import write_atomic
+from anatomica.mesh.formats.names import plain_names
 from anatomica.mesh.surface import Surface
 
 _FACE = np.dtype(
@@ -16,7 +17,8 @@ _FACE = np.dtype(
 
 def write_ply(path: Path, surface: Surface) -> None:
     """RAS mm in double precision; `inside` and `outside` are label ids, named in comments."""
-    names = [f"comment label {x.id} {x.name}" for x in surface.table.labels if x.name in surface.present()]
+    present = plain_names(surface.table, surface.present())
+    names = [f"comment label {surface.table.id_of(name)} {plain}" for name, plain in present.items()]
     header = "\n".join(
         [
             "ply",
@@ -40,5 +42,5 @@ def write_ply(path: Path, surface: Surface) -> None:
     faces["count"], faces["corners"] = 3, surface.triangles
     faces["inside"], faces["outside"] = surface.sides.T
     faces["colour"] = palette[surface.sides[:, 0]]
-    points = surface.vertices.astype("<f8").tobytes()
-    write_atomic(path, header.encode("ascii", "replace") + points + faces.tobytes())
+    data = surface.vertices.astype("<f8").tobytes() + faces.tobytes()
+    write_atomic(path, header.encode("ascii", "replace") + data)
