@@ -68,7 +68,7 @@ def test_implicit_condition_is_half_on_the_ellipsoid() -> None:
 
 
 def test_new_channels_do_nothing_at_first() -> None:
-    network = UNet(3, 4, TINY.unet)
+    network = UNet(3, 4, TINY.unet, 3)
     torch.nn.init.normal_(network.out.weight)
     z, noise = torch.randn(2, 3, 4, 4, 4), torch.zeros(2)
     before = network(z, noise)

@@ -107,3 +107,18 @@ def test_the_page_keeps_prose_and_links_tables_with_their_state(
     (results / "older.json").write_text(json.dumps({"provenance": today}))
     assert update_page(page, results)["older"] == "of this code and these weights"
     assert (results / "older.md").read_text() == "# Title\n\n| a |\n"
+
+
+def test_a_page_can_hold_the_table_itself(tmp_path: Path) -> None:
+    page, results = tmp_path / "page.md", tmp_path / "results"
+    page.write_text("Prose.\n<!-- table: new -->\nold\n<!-- end -->\nMore.\n")
+    update_page(page, results)
+    assert "Not run yet" in page.read_text()
+    write_result(results, "new", provenance.provenance(MODULE, {}))
+    update_page(page, results)
+    text = "Prose.\n<!-- table: new -->\n# Title\n\n| a |\n<!-- end -->\nMore.\n"
+    assert page.read_text() == text
+    write_result(results, "new", provenance.provenance(MODULE, {}) | {"code": "0", "commit": "abc"})
+    update_page(page, results)
+    assert "| a |" in page.read_text()
+    assert "> **Of older code** than this checkout's: made at commit abc." in page.read_text()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anatomica.generation.sample import Sample
+from anatomica.generation.sample import Outcome
 from anatomica.guidance.trace import TOPOLOGY, Curve, DomainDiagram
 from anatomica.spec.quantities import BETTI, QUANTITIES
 
@@ -61,12 +61,12 @@ class Axes:
             "fill='none' stroke='#999'/>"
         ]
         middle, up = (self.left + high) / 2, (self.top + low) / 2
-        parts += [_text(self.x(value), low + 15, f"{value:g}", "middle") for value in ticks[0]]
-        parts += [_text(self.left - 5, self.y(value) + 4, f"{value:g}", "end") for value in ticks[1]]
+        parts += [text(self.x(value), low + 15, f"{value:g}", "middle") for value in ticks[0]]
+        parts += [text(self.left - 5, self.y(value) + 4, f"{value:g}", "end") for value in ticks[1]]
         parts += [
-            _text(middle, self.height - 6, labels[0], "middle"),
-            f"<g transform='translate(14 {up}) rotate(-90)'>{_text(0, 0, labels[1], 'middle')}</g>",
-            _text(middle, 14, title, "middle"),
+            text(middle, self.height - 6, labels[0], "middle"),
+            f"<g transform='translate(14 {up}) rotate(-90)'>{text(0, 0, labels[1], 'middle')}</g>",
+            text(middle, 14, title, "middle"),
         ]
         return (
             f"<svg width='{self.width}' height='{self.height}' viewBox='0 0 {self.width} {self.height}' "
@@ -75,19 +75,19 @@ class Axes:
         )
 
 
-def _text(x: float, y: float, words: str, anchor: str = "start", colour: str = "#222") -> str:
+def text(x: float, y: float, words: str, anchor: str = "start", colour: str = "#222") -> str:
     return f"<text x='{x}' y='{y}' text-anchor='{anchor}' fill='{colour}'>{html.escape(words)}</text>"
 
 
 def _legend(axes: Axes, names: dict[str, str], first: float) -> list[str]:
     """Coloured names below each other at the left, the first at this height."""
     return [
-        _text(axes.left + 8, first + 15 * n, name, colour=colour)
+        text(axes.left + 8, first + 15 * n, name, colour=colour)
         for n, (name, colour) in enumerate(names.items())
     ]
 
 
-def curves_svg(sample: Sample) -> str:
+def curves_svg(sample: Outcome) -> str:
     """Errors over the sampling steps: geometry in tolerances (log), topology as the count of wrong features.
 
     A dot at the right end is the certificate: the same error of the finished label map, measured hard.
@@ -97,7 +97,7 @@ def curves_svg(sample: Sample) -> str:
     return "".join(_curves(group, sample) for group in (geometric, topological) if group)
 
 
-def _curves(curves: Sequence[Curve], sample: Sample) -> str:
+def _curves(curves: Sequence[Curve], sample: Outcome) -> str:
     counts = curves[0].quantity == TOPOLOGY
     several = len({c.constraint for c in curves}) > 1
     rows = []
@@ -147,7 +147,7 @@ def _steps(last: int) -> list[int]:
     return list(range(0, last + 1, gap))
 
 
-def _certified(sample: Sample, curve: Curve) -> float:
+def _certified(sample: Outcome, curve: Curve) -> float:
     """The certificate's error that belongs to a curve: the worst domain, or all wrong counts together."""
     checks = [c for c in sample.checks if c.constraint == curve.constraint]
     if curve.quantity == TOPOLOGY:
@@ -182,7 +182,7 @@ def _diagram(one: DomainDiagram, several: bool) -> str:
                 f"<circle cx='{x}' cy='{y}' r='4' fill='{fill}' fill-opacity='.8' stroke='{colour}'/>"
             )
             if count > 1:
-                body.append(_text(x - 7, y - 5, f"{count} ×", "end", colour))
+                body.append(text(x - 7, y - 5, f"{count} ×", "end", colour))
     body += _legend(axes, names, axes.top + 16)
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     title = f"{one.constraint} {one.domain + 1}" if several else one.constraint

@@ -1,8 +1,6 @@
-"""Pictures of label maps: an orthographic ray caster, contact sheets and mid-slices.
+"""Pictures of label maps: views from any side, contact sheets and mid-slices.
 
-Anatomy is judged by eye, so every command that makes label maps also draws them. The caster marches
-parallel rays through the foreground, smoothed by less than a voxel, to its first crossing of 1/2, shades
-the surface by its gradient and by how buried the point is, and colours it by the label underneath.
+Anatomy is judged by eye, so every command that makes label maps also draws them.
 """
 
 from __future__ import annotations
@@ -12,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.files import figure_png, write_atomic, write_image
+from anatomica.report.caster import Layer, cast, layer_of
 
-STRIDE = 0.5
-"""Voxels that a ray goes at a time near a surface."""
+MOST_DRAWN = 256
+"""Voxels along an edge that are drawn; pictures have some 300 pixels."""
 
 
 @dataclass(frozen=True)
@@ -70,20 +66,37 @@ def render(
     ghost: Sequence[str] = (),
 ) -> Picture:
     """Draw a label map in RAS on white. `hide` leaves tissues out, `ghost` draws them translucent."""
-    label_map = _pad(label_map)
-    solid_ids = [x.id for x in label_map.table.labels[1:] if x.name not in (*hide, *ghost)]
-    ghost_ids = label_map.table.ids_of(ghost)
-    spacing = label_map.spacing_mm
-    extent = spacing * np.array(label_map.shape)
+    return render_views(label_map, [camera], size, hide, ghost)[0]
+
+
+def render_views(
+    label_map: LabelMap,
+    cameras: Sequence[Camera],
+    size: int = 320,
+    hide: Sequence[str] = (),
+    ghost: Sequence[str] = (),
+) -> list[Picture]:
+    """The same from several sides, cheaper than one by one: surfaces are smoothed once."""
+    label_map = _pad(_thinned(label_map))
+    solid = [x.id for x in label_map.table.labels[1:] if x.name not in (*hide, *ghost)]
+    layers = []
+    for ids, alpha in ((solid, 1.0), (label_map.table.ids_of(ghost), 0.28)):
+        mask = np.isin(label_map.array, ids)
+        if mask.any():
+            layers.append((layer_of(label_map, mask), alpha))
+    return [_picture(label_map, layers, camera, size) for camera in cameras]
+
+
+def _picture(
+    label_map: LabelMap, layers: Sequence[tuple[Layer, float]], camera: Camera, size: int
+) -> Picture:
+    extent = label_map.spacing_mm * np.array(label_map.shape)
     centre = (label_map.affine @ np.append((np.array(label_map.shape) - 1) / 2, 1))[:3]
     half = float(extent.max()) / 2 / camera.zoom
     image = np.full((size, size, 3), 255, dtype=np.float32)
     depth = np.full((size, size), np.inf, dtype=np.float32)
-    for ids, alpha in ((solid_ids, 1.0), (ghost_ids, 0.28)):
-        mask = np.isin(label_map.array, ids)
-        if not mask.any():
-            continue
-        colour, hit_depth = _cast(label_map, mask, camera, size, half, extent)
+    for layer, alpha in layers:
+        colour, hit_depth = cast(label_map, layer, camera.axes(), size, half, extent)
         front = hit_depth < depth
         image[front] = alpha * colour[front] + (1 - alpha) * image[front]
         if alpha == 1.0:
@@ -91,104 +104,24 @@ def render(
     return Picture(np.clip(image, 0, 255).astype(np.uint8), depth, camera, centre, half)
 
 
+def _thinned(label_map: LabelMap) -> LabelMap:
+    """Every k-th voxel of a label map that is finer than a picture shows, so that memory is bounded."""
+    k = -(-max(label_map.shape) // MOST_DRAWN)
+    if k == 1:
+        return label_map
+    affine = label_map.affine.copy()
+    affine[:3, 3] += affine[:3, :3] @ np.full(3, k // 2)
+    affine[:3, :3] *= k
+    return LabelMap(
+        np.ascontiguousarray(label_map.array[k // 2 :: k, k // 2 :: k, k // 2 :: k]), affine, label_map.table
+    )
+
+
 def _pad(label_map: LabelMap, voxels: int = 2) -> LabelMap:
     """An empty rim around the volume, so that tissue cut by the border is drawn with a cap."""
     affine = label_map.affine.copy()
     affine[:3, 3] -= affine[:3, :3] @ np.full(3, voxels)
     return LabelMap(np.pad(label_map.array, voxels), affine, label_map.table)
-
-
-def _cast(label_map, mask, camera, size, half, extent):
-    """Colour and depth of the first surface along each ray; depth is inf where the ray misses."""
-    soft = _smooth(mask)
-    buried = ndimage.gaussian_filter(soft, 3.0)
-    # The chessboard distance never exceeds the Euclidean one, so a ray may leap that far through empty space.
-    clear = np.asarray(ndimage.distance_transform_cdt(soft < 0.1, "chessboard"), dtype=np.float32)
-    field = torch.from_numpy(np.stack([soft, clear, buried, *np.gradient(soft)]))[None]
-    right, up, into = torch.from_numpy(camera.axes().astype(np.float32))
-    line = (torch.arange(size, dtype=torch.float32) + 0.5) / size * 2 - 1
-    voxel = float(min(label_map.spacing_mm))
-    position = (half * (line[None, :, None] * right - line[:, None, None] * up)).reshape(-1, 3)
-    edge = torch.from_numpy(extent.astype(np.float32))
-
-    def sample(points: torch.Tensor, channels: slice) -> torch.Tensor:
-        grid = (points * 2 / edge).flip(-1)[None, :, None, None]
-        out = F.grid_sample(
-            field[:, channels], grid, mode="bilinear", padding_mode="zeros", align_corners=False
-        )
-        return out[0, :, :, 0, 0]
-
-    enter, leave = _slab(position, into, edge / 2)
-    travelled = enter.clone()
-    hit = torch.zeros(len(position), dtype=torch.bool)
-    alive = (travelled < leave).nonzero()[:, 0]
-    before = torch.zeros(len(position))
-    while len(alive):
-        value, room = sample(position[alive] + travelled[alive, None] * into, slice(0, 2))
-        crossed = value >= 0.5
-        done = alive[crossed]
-        gap = (value[crossed] - before[done]).clamp_min(1e-6)
-        travelled[done] -= STRIDE * voxel * ((value[crossed] - 0.5) / gap).clamp(0, 1)
-        hit[done] = True
-        before[alive] = value
-        alive, room = alive[~crossed], room[~crossed]
-        travelled[alive] += voxel * (room - 2).clamp_min(STRIDE)
-        alive = alive[travelled[alive] < leave[alive]]
-    where = position[hit] + travelled[hit, None] * into
-    values = sample(where, slice(2, 6))
-    normal = -values[1:].T / torch.from_numpy(label_map.spacing_mm.astype(np.float32))
-    normal = normal / normal.norm(dim=1, keepdim=True).clamp_min(1e-6)
-    light = -into + 0.45 * up - 0.35 * right
-    light = light / light.norm()
-    shade = 0.38 + 0.62 * (normal @ light).clamp_min(0) + 0.10 * (normal @ -into).clamp_min(0)
-    shade = shade * (1.12 - 0.55 * values[0]).clamp(0.4, 1.0)
-    inside = where + 0.45 * voxel * into
-    labels = _nearest_label(label_map.array * mask, (inside * 2 / edge).numpy())
-    palette = np.zeros((max(label_map.table.ids) + 1, 3), dtype=np.float32)
-    for x in label_map.table.labels:
-        palette[x.id] = x.colour
-    colour = np.zeros((size * size, 3), dtype=np.float32)
-    depth = np.full(size * size, np.inf, dtype=np.float32)
-    colour[hit.numpy()] = palette[labels] * shade[:, None].numpy()
-    depth[hit.numpy()] = travelled[hit].numpy()
-    return colour.reshape(size, size, 3), depth.reshape(size, size)
-
-
-def _smooth(mask: np.ndarray) -> np.ndarray:
-    """The mask, smoothed by less than a voxel.
-
-    What is one voxel wide would fall below 1/2 and vanish. No voxel's centre does, and what is thin by
-    itself, not a step in the surface of something thick, is raised along its whole length.
-    """
-    own = mask.astype(np.float32)
-    soft = ndimage.gaussian_filter(own, 0.7)
-    thick = ndimage.binary_opening(mask, np.ones((2, 2, 2)))
-    thin = own * (ndimage.maximum_filter(thick, 3) == 0)
-    raised = np.maximum(np.float32(0.6) * own, 3 * ndimage.gaussian_filter(thin, 0.7))
-    return np.maximum(soft, raised).clip(max=1)
-
-
-def _slab(
-    position: torch.Tensor, into: torch.Tensor, half: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where parallel rays enter and leave a box centred at 0 (enter > leave where they miss it)."""
-    slope = torch.where(into.abs() < 1e-6, torch.full_like(into, 1e-6), into)
-    first, second = (-half - position) / slope, (half - position) / slope
-    return torch.minimum(first, second).amax(-1), torch.maximum(first, second).amin(-1)
-
-
-def _nearest_label(array: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Label at points of the cube [-1, 1]^3; where that voxel is empty, the closest filled one's label."""
-    shape = np.array(array.shape)
-    index = np.clip(np.round((unit + 1) / 2 * shape - 0.5).astype(int), 0, shape - 1)
-    found = array[tuple(index.T)]
-    for offset in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), -1).reshape(-1, 3):
-        empty = found == 0
-        if not empty.any():
-            break
-        near = np.clip(index[empty] + offset, 0, shape - 1)
-        found[empty] = array[tuple(near.T)]
-    return found
 
 
 def mid_slices(label_map: LabelMap, size: int = 320, at: np.ndarray | None = None) -> np.ndarray:

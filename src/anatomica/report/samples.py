@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from PIL import Image
 
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.files import figure_png
 from anatomica.generation.sample import Sample
+from anatomica.measurement.goals import Goal, Row, constraints_in, goals_in, place
 from anatomica.measurement.measure import measure_cube
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import Resolved
-from anatomica.report.render import Camera, Picture, render
+from anatomica.measurement.vocabulary.plan import Missing
+from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.report.panel import panel, png, side_by_side
+from anatomica.report.render import Camera, Picture, render_views
 from anatomica.report.wires import (
     ACHIEVED_COLOUR,
+    LEVEL_COLOUR,
     TARGET_COLOUR,
+    VIEWS,
     Wire,
     box_wire,
     ellipsoid_wire,
     focus,
     moment_wires,
-    show,
 )
 from anatomica.spec.spec import Spec
-
-VIEWS = (("from the front", 0.0), ("from the left", 50.0), ("from the back", 180.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """A sample drawn from `VIEWS`: constrained structures solid, the rest translucent, frames of the domains
-    in black, ellipsoids of the target in red and of the sample in dashed green."""
+    """A sample drawn from `VIEWS`: what was asked of solid, the rest translucent, frames of the domains and
+    levels of named quantities in black, ellipsoids of the target in red and of the sample in dashed green."""
 
     sample: Sample
     pictures: list[Picture]
@@ -44,7 +45,7 @@ class Views:
 
 
 def draw(
-    sample: Sample, spec: Spec | None, resolved: Sequence[Resolved], about: Anatomy, size: int = 300
+    sample: Sample, spec: Spec | None, resolved: Sequence[Row], about: Anatomy, size: int = 300
 ) -> Views:
     label_map = sample.label_map
     cube = focus(label_map) if label_map.present() else label_map
@@ -52,10 +53,25 @@ def draw(
     wires: list[Wire] = []
     if spec is not None:
         shown = {tissue for c in spec.constraints for tissue in c.structure}
-        ghost = [t for t in cube.table.tissues if t not in shown]
-        wires = _wires(label_map, spec, resolved, about)
-    pictures = [render(cube, Camera(azimuth, 12.0), size, ghost=ghost) for _, azimuth in VIEWS]
+        levels, asked_of = _levels(label_map, goals_in(resolved), about)
+        ghost = [t for t in cube.table.tissues if t not in shown | asked_of]
+        placed = constraints_in(resolved)
+        wires = [*levels, *(_wires(label_map, spec, placed, about) if placed else [])]
+    pictures = render_views(cube, [Camera(azimuth, 12.0) for _, azimuth in VIEWS], size, ghost=ghost)
     return Views(sample, pictures, wires)
+
+
+def _levels(label_map: LabelMap, goals: Sequence[Goal], about: Anatomy) -> tuple[list[Wire], set[str]]:
+    """The levels, rays and axes of named quantities on a label map, and the tissues that they are of."""
+    s, lines, tissues = Subject(label_map, about), [], set()
+    for goal in goals:
+        try:
+            plans = place(goal, s).plans.values()
+        except Missing:
+            continue
+        tissues |= {t for p in plans for piece in p.pieces for t in piece.tissues}
+        lines += [s.to_ras(mark.line_mm) for p in plans for mark in p.marks if len(mark.line_mm) > 1]
+    return [Wire(lines, LEVEL_COLOUR, 1.4)] if lines else [], tissues
 
 
 def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved], about: Anatomy) -> list[Wire]:
@@ -71,41 +87,28 @@ def _wires(label_map: LabelMap, spec: Spec, resolved: Sequence[Resolved], about:
     return wires
 
 
-def sample_picture(views: Views, size: int = 300) -> Figure:
-    """One sample from all sides."""
-    figure, axes = _row(len(VIEWS), 1, size)
-    for axis, picture, (title, _) in zip(axes, views.pictures, VIEWS, strict=True):
-        show(axis, picture, views.wires, title)
-    return figure
+def sample_picture(views: Views, size: int = 300) -> bytes:
+    """One sample from all sides, as a PNG file."""
+    titled = zip(views.pictures, VIEWS, strict=True)
+    return png(side_by_side([panel(p, views.wires, title, size) for p, (title, _) in titled]))
 
 
-def contact_picture(samples: Sequence[Views], size: int = 240) -> Figure:
-    """All samples from the front, four in a row."""
-    columns = min(4, len(samples))
-    figure, axes = _row(columns, -(-len(samples) // columns), size)
-    for axis in axes:
-        axis.axis("off")
-    for axis, views in zip(axes, samples, strict=False):
-        s = views.sample
-        state = "" if not s.checks else f" · {_state(s)}"
-        show(axis, views.pictures[0], views.wires, f"seed {s.seed}{state}")
-    return figure
+def contact_panel(views: Views, size: int = 240) -> bytes:
+    """One sample from the front with its verdict, as a PNG file: its part of the contact sheet."""
+    s = views.sample
+    state = "" if not s.checks else f", {_state(s)}"
+    return png(panel(views.pictures[0], views.wires, f"seed {s.seed}{state}", size))
+
+
+def contact_sheet(panels: Sequence[bytes], columns: int = 4) -> bytes:
+    """Panels of one size, four in a row, as a PNG file."""
+    return png(side_by_side([Image.open(io.BytesIO(panel)) for panel in panels], columns))
 
 
 def _state(sample: Sample) -> str:
     if not sample.met:
         return "not met"
     return "valid" if sample.plausible else "met, but implausible"
-
-
-def _row(columns: int, rows: int, size: int) -> tuple[Figure, list[Axes]]:
-    """Square panels of `size` pixels edge to edge, each with room for a title."""
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(columns * size / 80, rows * (size + 20) / 80), dpi=80, squeeze=False
-    )
-    title = 20 / (rows * (size + 20))
-    figure.subplots_adjust(left=0, right=1, bottom=0, top=1 - title, wspace=0, hspace=20 / size)
-    return figure, list(axes.flat)
 
 
 def _dashed(wire: Wire, dash: int = 5, gap: int = 3) -> Wire:
@@ -129,9 +132,3 @@ def _target_wires(r: Resolved, achieved: Moments, frame: Frame) -> list[Wire]:
         shape = values["shape"][k] if "shape" in values else achieved.normalised_covariance[k]
         wires.append(ellipsoid_wire(centroid.double(), (size * shape).double(), frame, TARGET_COLOUR))
     return wires
-
-
-def as_png(figure: Figure) -> bytes:
-    data = figure_png(figure)
-    plt.close(figure)
-    return data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from rich.markup import escape
@@ -11,9 +12,9 @@ from rich.table import Table
 
 from anatomica.anatomy.frame import Frame
 from anatomica.generation.feasibility import Comparison
-from anatomica.generation.sample import Sample
+from anatomica.generation.sample import Outcome
 from anatomica.measurement.certificate import Check
-from anatomica.measurement.placing import Resolved
+from anatomica.measurement.goals import Goal, Row, constraints_in, goals_in
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import BETTI, QUANTITIES
 
@@ -21,34 +22,58 @@ ASKED = {name: q for q in QUANTITIES for name in q.asked}
 """Which quantity a field of a spec's target sets."""
 
 
-def report_table(samples: Sequence[Sample], most: int = 60) -> Table:
-    """One row per check: requested, achieved, error, tolerance, met. A shape is shown by its eigenvalues."""
+def report_table(samples: Sequence[Outcome], most: int = 60, checks: int | None = None) -> Table:
+    """One row per check: requested, achieved, error, tolerance, met. A shape is shown by its eigenvalues.
+
+    `checks` counts those of all samples, if `samples` holds only the first.
+    """
     table = Table(title="requested and achieved")
     for name in ("sample", "constraint", "quantity", "requested", "achieved", "error / allowed", "met"):
         side = "left" if name in ("constraint", "quantity") else "right"
         table.add_column(name, justify=side, no_wrap=name == "quantity", overflow="fold")
-    left = most
+    left, checks = most, sum(len(s.checks) for s in samples) if checks is None else checks
     for sample in samples:
         for n, c in enumerate(sample.checks[: max(left, 0)]):
             new = n == 0 or _where(c) != _where(sample.checks[n - 1])
             table.add_row(
                 "" if n else str(sample.seed),
                 escape(_where(c)) if new else "",
-                c.quantity,
+                escape(_title(c)),
                 _brief(c.requested, c),
                 escape(c.note) or _brief(c.achieved, c),
-                f"{c.error:.3g} / {c.tolerance:g} {c.error_unit}".rstrip(),
+                f"{c.error:.3g} / {c.tolerance:.3g} {c.error_unit}".rstrip(),
                 "[green]yes[/]" if c.met else "[red]no[/]",
                 end_section=n == len(sample.checks) - 1,
             )
         left -= len(sample.checks)
-    if left < 0:
-        table.caption = f"{-left} more rows in report.json"
+    captions = [f"{checks - most} more rows in report.json"] if checks > most else []
+    table.caption = escape("\n".join([*captions, *outside_sentences(samples)])) or None
     return table
+
+
+def outside_sentences(samples: Sequence[Outcome]) -> list[str]:
+    """For each constraint how much of its structure lies outside its domains, from least to most."""
+    found: dict[str, list[float]] = {}
+    for sample in samples:
+        for name, ml in sample.outside_ml.items():
+            found.setdefault(name, []).append(ml)
+    return [f"{name}, outside the domain: {_span(ml)} mL" for name, ml in found.items()]
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _where(c: Check) -> str:
     return f"{c.constraint} {c.domain + 1}" if c.domains > 1 else c.constraint
+
+
+def _title(c: Check) -> str:
+    """A check's quantity; a volume that is told in mm2 or mm is that of a section or of a wall on a ray."""
+    return (
+        {"mm2": "area", "mm": "thickness"}.get(c.unit, c.quantity) if c.quantity == "volume" else c.quantity
+    )
 
 
 def _brief(value: float | list[float], c: Check) -> str:
@@ -62,18 +87,23 @@ def _brief(value: float | list[float], c: Check) -> str:
     return f"{value:.4g} {c.unit}".rstrip()
 
 
-def asked_table(resolved: Sequence[Resolved], frame: Frame) -> Table:
+def asked_table(resolved: Sequence[Row], frame: Frame) -> Table:
     """One row per quantity and domain that is asked for, in people's units, with its tolerance."""
     table = Table(title="what is asked")
     for name in ("constraint", "tissues", "domain", "quantity", "target", "tolerance"):
         table.add_column(name, justify="right" if name in ("target", "tolerance") else "left")
-    for r in resolved:
+    for goal in goals_in(resolved):
+        where = "reference" if goal.reference is not None else "prediction" if goal.guided else "checked only"
+        table.add_row(
+            escape(goal.name), "", where, escape(goal.ask.text), escape(_bounds(goal)), _tolerance(goal)
+        )
+    for r in constraints_in(resolved):
         c = r.constraint
         for k in range(r.domains.count):
             if not bool(r.domains.valid[k]):
                 continue
             where = f"{c.domain.family} {k + 1}" if r.domains.count > 1 else c.domain.family
-            first = (c.name, " + ".join(c.structure), where)
+            first = (escape(c.name), escape(" + ".join(c.structure)), where)
             for q, wanted in r.wanted.rows:
                 target = f"{_number(q.for_people(wanted[k], frame))} {q.unit}".rstrip()
                 table.add_row(*first, q.title, target, f"{c.tolerance.of(q):g} {q.error_unit}".rstrip())
@@ -82,6 +112,25 @@ def asked_table(resolved: Sequence[Resolved], frame: Frame) -> Table:
                 if count is not None:
                     table.add_row(*first, title, str(count), "exact")
     return table
+
+
+def _bounds(goal: Goal) -> str:
+    """What a goal's value must be, as numbers."""
+    if goal.ask.right is not None:
+        return goal.ask.right.text
+    low, high = ("" if x is None else f"{x:.4g}" for x in (goal.low, goal.high))
+    text = low if goal.equal else f"{low} to {high}" if low and high else f">= {low}" if low else f"<= {high}"
+    return f"{text} {goal.unit}".rstrip()
+
+
+def _tolerance(goal: Goal) -> str:
+    if not goal.guided or not goal.equal:
+        return "exact"
+    if goal.ask.tolerance is not None:
+        return f"{goal.ask.tolerance[0]:g} {goal.ask.tolerance[1]}"
+    if not goal.ask.left.single or goal.ask.right is not None:
+        return "of its quantities"
+    return f"{goal.entries[0].tolerance:g} {goal.entries[0].tolerance_unit}"
 
 
 def population_table(comparisons: Sequence[Comparison]) -> Table:
@@ -95,24 +144,24 @@ def population_table(comparisons: Sequence[Comparison]) -> Table:
     return table
 
 
-def volume_table(model: Model, made: Sequence[Sample]) -> Table:
-    """Volumes in mL, one row per tissue, with the population's 5th, 50th and 95th percentile."""
+def volume_table(model: Model, volumes_ml: Mapping[int, Mapping[str, float]], most: int = 8) -> Table:
+    """Volumes of the first seeds, one row per tissue, with the population's 5th, 50th and 95th percentile."""
     population = model.card.get("population", {})
     table = Table(title=f"{model.anatomy}: volumes in mL")
     table.add_column("tissue")
-    shown = made[:8]
-    for sample in shown:
-        table.add_column(f"seed {sample.seed}", justify="right")
+    shown = dict(itertools.islice(volumes_ml.items(), most))
+    for seed in shown:
+        table.add_column(f"seed {seed}", justify="right")
     for title in ("training 5 %", "50 %", "95 %"):
         table.add_column(title, justify="right", style="dim")
     for name in model.table.tissues:
         known = population.get(name, {}).get("volume_ml", {})
         row = []
-        for sample in shown:
-            volume = sample.label_map.volume_ml(name)
+        for found in shown.values():
+            volume = found.get(name, 0.0)
             outside = bool(known) and not known["1"] <= volume <= known["99"]
             row.append(f"[yellow]{volume:.4g}[/]" if outside else f"{volume:.4g}")
-        table.add_row(name, *row, *(f"{known[p]:.4g}" if known else "" for p in ("5", "50", "95")))
+        table.add_row(escape(name), *row, *(f"{known[p]:.4g}" if known else "" for p in ("5", "50", "95")))
     return table
 
 
@@ -147,9 +196,9 @@ def check_cells(seed: int, c: Check) -> list[str]:
     return [
         str(seed),
         _where(c),
-        c.quantity,
+        _title(c),
         f"{_number(c.requested)} {c.unit}".rstrip(),
         c.note or f"{_number(c.achieved)} {c.unit}".rstrip(),
         f"{c.error:.3g} {c.error_unit}".rstrip(),
-        f"{c.tolerance:g} {c.error_unit}".rstrip(),
+        f"{c.tolerance:.3g} {c.error_unit}".rstrip(),
     ]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from anatomica.anatomy.frame import Frame
@@ -19,11 +18,19 @@ from anatomica.files import write_figure
 from anatomica.measurement.domains.domain import Domains
 from anatomica.measurement.measure import Measurement
 from anatomica.measurement.moments import Moments
-from anatomica.report.render import Camera, Picture, mid_slices, render
+from anatomica.report.render import Camera, Picture, mid_slices, render_views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FRAME_COLOUR = "black"
 TARGET_COLOUR = "#d62728"
+LEVEL_COLOUR = "black"
 ACHIEVED_COLOUR = "#2ca02c"
+OPAQUE, FAINT = 0.95, 0.35
+"""Of lines before and behind the surface."""
+VIEWS = (("from the front", 0.0), ("from the left", 50.0), ("from the back", 180.0))
+"""Titles and azimuths of the pictures of one anatomy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +63,25 @@ def ellipsoid_wire(centroid: Tensor, covariance: Tensor, frame: Frame, colour: s
 
 def draw_wires(axis: Axes, picture: Picture, wires: Sequence[Wire]) -> None:
     """Draw polylines over a picture: full where they lie before the surface, faint behind it."""
-    size = len(picture.image)
+    from matplotlib.collections import LineCollection
+
     for wire in wires:
         segments, strong = [], []
         for line in wire.lines:
-            seen = picture.project(line)
-            index = np.clip(np.round(seen[:, [1, 0]]).astype(int), 0, size - 1)
-            front = seen[:, 2] <= picture.depth_mm[tuple(index.T)] + 1e-3 * picture.half_mm
-            for (a, b), shown in zip(pairwise(seen[:, :2]), front[:-1], strict=True):
-                segments.append((a, b))
-                strong.append(0.95 if shown else 0.35)
-        axis.add_collection(LineCollection(segments, colors=wire.colour, alpha=strong, linewidths=wire.width))
+            seen, alpha = projected(picture, line)
+            segments += list(pairwise(seen))
+            strong += alpha[:-1].tolist()
+        if segments:  # a centreline of one voxel has none
+            drawn = LineCollection(segments, colors=wire.colour, alpha=strong, linewidths=wire.width)
+            axis.add_collection(drawn)
+
+
+def projected(picture: Picture, line_mm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A polyline in pixels (column, row), and how opaque it is at each point: faint behind the surface."""
+    seen = picture.project(line_mm)
+    index = np.clip(np.round(seen[:, [1, 0]]).astype(int), 0, len(picture.image) - 1)
+    front = seen[:, 2] <= picture.depth_mm[tuple(index.T)] + 1e-3 * picture.half_mm
+    return seen[:, :2], np.where(front, OPAQUE, FAINT)
 
 
 def show(axis: Axes, picture: Picture, wires: Sequence[Wire] = (), title: str = "") -> None:
@@ -123,9 +138,10 @@ def measurement_picture(result: Measurement, path: Path, size: int = 420) -> Non
             ]
         wires += moment_wires(m.domains, m.moments, frame, ACHIEVED_COLOUR)
     figure, axes = plt.subplots(2, 3, figsize=(13, 9), dpi=100)
-    for axis, azimuth in zip(axes[0], (0, 50, 180), strict=True):
-        picture = render(cube, Camera(azimuth, 12), size, ghost=_without(cube, shown))
-        show(axis, picture, wires, {0: "from the front", 50: "from the left", 180: "from the back"}[azimuth])
+    cameras = [Camera(azimuth, 12.0) for _, azimuth in VIEWS]
+    pictures = render_views(cube, cameras, size, ghost=_without(cube, shown))
+    for axis, picture, (title, _) in zip(axes[0], pictures, VIEWS, strict=True):
+        show(axis, picture, wires, title)
     mask = cube.mask(*shown) if shown else cube.array > 0
     at = np.argwhere(mask).mean(0).round().astype(int) if mask.any() else None
     slices = mid_slices(cube, size, at)

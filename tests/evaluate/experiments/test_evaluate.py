@@ -22,6 +22,7 @@ def test_geometric_quick(tmp_path: Path) -> None:
         only=None,
         data=None,
         models=None,
+        half="test",
         baselines=tmp_path / "baselines",
         cache=tmp_path / "cache",
         out=tmp_path,

@@ -22,10 +22,11 @@ from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 from anatomica.measurement.moments import Moments
 from anatomica.measurement.placing import measure_in, resolve, structure_map
-from anatomica.prior.edm import EDM
+from anatomica.prior.edm import EDM, build_network
 from anatomica.prior.layers import Conv3d
-from anatomica.prior.presets import UNetConfig, from_dict
+from anatomica.prior.presets import UNetConfig
 from anatomica.prior.sampler import Denoiser
+from anatomica.prior.settings import from_dict
 from anatomica.prior.training.checkpoint import load_into, read_checkpoint
 from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model
@@ -158,7 +159,8 @@ class Baseline:
     def denoiser(self, moments: Moments, valid: Bool[Tensor, "b k"]) -> Denoiser:
         """D(z; sigma | moments): one target per sample of the batch."""
         G = condition(self.conditioning, moments, valid, self.ranges, self.model.latent_shape[-1])
-        return EDM(Filled(self.network, G.to(self.model.device)), self.model.denoiser.config)
+        edm = self.model.denoiser
+        return EDM(Filled(self.network, G.to(self.model.device)), edm.config, edm.gaussian)
 
 
 def folder_name(task: str, conditioning: str) -> str:
@@ -176,7 +178,8 @@ def load_baseline(run: Path, model: Model) -> Baseline:
             f"{run} was trained beside the model {about.get('model')}, not {model.hash}; train it again"
         )
     c, n = model.latent_shape[0], model.latent_shape[-1]
-    network = widen(UNet(c, n, from_dict(UNetConfig, about["unet"])), about["extra_channels"])
+    unet = from_dict(UNetConfig, about["unet"])
+    network = widen(build_network(c, n, unet, model.denoiser.config), about["extra_channels"])
     state = {k.removeprefix("ema.network."): v for k, v in tensors.items() if k.startswith("ema.network.")}
     load_into(network, state, path)
     network.eval().requires_grad_(False).to(model.device)

@@ -27,15 +27,15 @@ from anatomica.evaluate.baselines.conditioned import (
 )
 from anatomica.files import write_atomic
 from anatomica.measurement.moments import Moments
-from anatomica.prior.edm import EDM, training_sigmas
-from anatomica.prior.presets import TrainingConfig, UNetConfig, from_dict, preset, to_dict
+from anatomica.prior.edm import EDM, build_network, training_sigmas
+from anatomica.prior.presets import TrainingConfig, UNetConfig, preset
+from anatomica.prior.settings import from_dict, to_dict
 from anatomica.prior.training.augment import augment
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.latents import cached_latents
 from anatomica.prior.training.parallel import join_team
 from anatomica.prior.training.random import batch_indices, generator
 from anatomica.prior.training.train import RunOptions, fresh, loop
-from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model
 from anatomica.spec.spec import Spec
 from anatomica.spec.tasks import task as task_of
@@ -60,7 +60,7 @@ class BaselineObjective(nn.Module):
         G: Float[Tensor, "b g h w d"],
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         sigma = training_sigmas(self.model.config, uniform)
-        denoise = EDM(Filled(self.model.network, G), self.model.config)
+        denoise = EDM(Filled(self.model.network, G), self.model.config, self.model.gaussian)
         error = ((denoise(z + sigma.view(-1, 1, 1, 1, 1) * noise, sigma) - z) ** 2).flatten(1).mean(1)
         return (self.model.loss_weight(sigma) * error).mean(), {"mse": error.mean()}
 
@@ -95,10 +95,10 @@ def train_baseline(
     unet = from_dict(UNetConfig, model.card["unet"])
 
     def build() -> EDM:
-        network = UNet(model.latent_shape[0], n, unet)
+        network = build_network(model.latent_shape[0], n, unet, model.denoiser.config)
         if not from_scratch:
             network.load_state_dict(model.denoiser.network.state_dict())
-        return EDM(widen(network, extra), model.denoiser.config)
+        return EDM(widen(network, extra), model.denoiser.config, model.denoiser.gaussian)
 
     edm = fresh(build, options.seed).to(team.device)
     edm.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]

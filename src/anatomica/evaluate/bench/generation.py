@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from anatomica.evaluate.bench.command import command_cost, command_lines
 from anatomica.evaluate.bench.writing import Tell, memory, write_bench
 from anatomica.generation.draw import decode, draw
 from anatomica.generation.options import Options
@@ -23,7 +24,10 @@ BATCHES = (1, 8)
 def run(
     out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",), tell: Tell = lambda _: None
 ) -> dict[str, Any]:
-    """Sample and decode in interleaved rounds, tell the table, write out/generation.json and .md."""
+    """Sample and decode in interleaved rounds, tell the table, write out/generation.json and .md.
+
+    With the shipped hearts among the models, also the whole command (`command_cost`).
+    """
     result: dict[str, Any] = {"rounds": rounds, "threads": torch.get_num_threads(), "models": {}}
     for name in models:
         model = load_model(name)
@@ -41,6 +45,8 @@ def run(
         steps = len(noise_levels(model.sampling, started=model.layouts is not None)) - 1
         result["models"][model.anatomy] = {"hash": model.hash, "steps": steps} | found
     result["peak_memory_mb"] = peak_memory_mb()
+    if "cardiac" in models:
+        result["command"] = command_cost(rounds=rounds)
     text = markdown(result)
     tell(text)
     weights = {name: found["hash"] for name, found in result["models"].items()}
@@ -80,4 +86,6 @@ def markdown(result: dict[str, Any]) -> str:
                 f"| {name} {found['hash']} | {found['steps']} | {batch} | {parts['sample']:.2f} | "
                 f"{parts['U-Net']:.2f} | {parts['decoding']:.2f} | {parts['share of the U-Net']:.0%} |"
             )
+    if "command" in result:
+        lines += ["", *command_lines(result["command"])]
     return "\n".join(lines) + f"\n\nPeak memory {memory(result['peak_memory_mb'])}.\n"

@@ -20,7 +20,7 @@ from anatomica.evaluate.bench.writing import Tell, memory, write_bench
 from anatomica.evaluate.experiments.plan import changed
 from anatomica.generation.draw import draw, generate
 from anatomica.generation.options import Options
-from anatomica.generation.resolve import resolve_for
+from anatomica.generation.resolve import constraints_for
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.solver import Guidance
@@ -103,7 +103,7 @@ def steps_of(model: Model, reference: LabelMap, batch: int) -> Timed:
     found: Timed = {"unguided": no_grad(lambda: model.denoiser(z, sigma))}
 
     def add(name: str, spec: Spec, guidance: Guidance) -> None:
-        denoiser = guidance.denoiser(model, resolve_for(model, spec, reference))
+        denoiser = guidance.denoiser(model, constraints_for(model, spec, reference))
         call = lambda: denoiser(z, sigma)  # noqa: E731
         found[name] = no_grad(call)
 
@@ -126,7 +126,7 @@ def wholes_of(model: Model, reference: LabelMap, batch: int) -> Timed:
     """Sampling from noise to the clean latent with all of its steps, without the last polish."""
     rv, atria = tasks.right_ventricle(), tasks.atrial_separation()
     denoisers = {"unguided": model.denoiser} | {
-        name: Guidance().denoiser(model, resolve_for(model, spec, reference))
+        name: Guidance().denoiser(model, constraints_for(model, spec, reference))
         for name, spec in (
             ("geometry, local 16^3", on_grid(rv, CartesianDomain, 16)),
             ("topology, 64^3", on_grid(atria, GlobalDomain, 64)),
@@ -147,12 +147,12 @@ def scaling_of(model: Model, reference: LabelMap) -> Timed:
     for count in PLANES:
         domain = CurvilinearDomain(grid=(1, 32, 32), planes=count)
         spec = trunk.model_copy(update={"constraints": [constraint.model_copy(update={"domain": domain})]})
-        resolved = resolve_for(model, spec, reference)
+        resolved = constraints_for(model, spec, reference)
         z, sigma = noisy_latents(model, 1), torch.full((1,), SIGMA)
         denoiser = Guidance().denoiser(model, resolved)
         found[f"{count} planes, 1 sample"] = no_grad(lambda d=denoiser, z=z, s=sigma: d(z, s))
     rv = Guidance().denoiser(
-        model, resolve_for(model, on_grid(tasks.right_ventricle(), CartesianDomain, 16), reference)
+        model, constraints_for(model, on_grid(tasks.right_ventricle(), CartesianDomain, 16), reference)
     )
     for count in (1, 8):
         z, sigma = noisy_latents(model, count), torch.full((count,), SIGMA)
@@ -169,7 +169,7 @@ def shares(model: Model, reference: LabelMap, batch: int, rounds: int) -> dict[s
         ("geometry, local 16^3", on_grid(tasks.right_ventricle(), CartesianDomain, 16)),
         ("topology, 64^3", tasks.atrial_separation()),
     ):
-        resolved = resolve_for(model, spec, reference)
+        resolved = constraints_for(model, spec, reference)
         denoiser = Guidance().denoiser(model, resolved)
         clean = model.denoiser(z, sigma)
         S = _probabilities(model, resolved[0], clean)
@@ -204,10 +204,10 @@ def grid_errors(model: Model, targets: int) -> dict[str, dict[str, float]]:
         for i in range(targets):
             reference = phantom(model.anatomy, HELD_OUT + i, model.n).label_map
             fine = on_grid(tasks.right_ventricle(), CartesianDomain, model.n)
-            coarse = resolve_for(model, on_grid(fine, CartesianDomain, n), reference)
+            coarse = constraints_for(model, on_grid(fine, CartesianDomain, n), reference)
             guidance = Guidance(newton=Settings(grid=n), polish=0)
             (made,) = draw(model, [i], [coarse], Options(guidance=guidance))
-            wanted = resolve_for(model, fine, reference)
+            wanted = constraints_for(model, fine, reference)
             for check in certificate(made.label_map, wanted, model.frame.anatomy):
                 errors.setdefault(check.quantity, []).append(check.error)
         found[f"{n}^3"] = {quantity: median(values) for quantity, values in errors.items()}

@@ -15,13 +15,12 @@ from anatomica.data.phantoms import phantom
 from anatomica.evaluate.bench.steps import SIGMA, no_grad, on_grid
 from anatomica.evaluate.bench.timing import Timed, interleaved
 from anatomica.evaluate.experiments import paper
-from anatomica.generation.resolve import resolve_for
+from anatomica.generation.resolve import constraints_for
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.solver import Guidance
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import EDM, LatentScaler
+from anatomica.prior.edm import LatentScaler, build_denoiser
 from anatomica.prior.presets import preset
-from anatomica.prior.unet import UNet
 from anatomica.prior.zoo import Model
 from anatomica.spec import tasks
 from anatomica.spec.spec import CartesianDomain, GlobalDomain, Spec
@@ -63,7 +62,8 @@ def untrained(name: str) -> Model:
     sizes, about = preset(name), anatomy("cardiac")
     torch.manual_seed(0)
     autoencoder = Autoencoder(len(about.table), sizes.autoencoder)
-    denoiser = EDM(UNet(sizes.autoencoder.latent_channels, sizes.autoencoder.latent_n, sizes.unet), sizes.edm)
+    latent = sizes.autoencoder
+    denoiser = build_denoiser(latent.latent_channels, latent.latent_n, sizes.unet, sizes.edm)
     scaler = LatentScaler(sizes.autoencoder.latent_channels)
     for module in (autoencoder, denoiser):
         module.eval().requires_grad_(False).to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
@@ -80,7 +80,7 @@ def steps_of(model: Model) -> dict[str, Timed]:
     newton = Guidance(newton=Settings(skip=0.0, grid=model.n))
 
     def step(spec: Spec, guidance: Guidance) -> Callable[[], object]:
-        denoiser = guidance.denoiser(model, resolve_for(model, spec, reference))
+        denoiser = guidance.denoiser(model, constraints_for(model, spec, reference))
         return no_grad(lambda: denoiser(z, sigma))
 
     grids = [n for n in GRIDS if n <= model.n]

@@ -17,10 +17,18 @@ Tell = Callable[[RenderableType], None]
 
 
 def write_bench(
-    out: Path, name: str, result: dict[str, Any], table: str, weights: Mapping[str, str]
+    out: Path,
+    name: str,
+    result: dict[str, Any],
+    table: str,
+    weights: Mapping[str, str],
+    module: str | None = None,
 ) -> dict[str, Any]:
-    """Write OUT/<name>.json and OUT/<name>.md; returns the result with its provenance."""
-    about = provenance(f"evaluate.bench.{name}", weights)
+    """Write OUT/<name>.json and OUT/<name>.md; returns the result with its provenance.
+
+    `module` decides the numbers; without it `evaluate.bench.<name>`.
+    """
+    about = provenance(module or f"evaluate.bench.{name}", weights)
     result = result | {"provenance": about}
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / f"{name}.json", json.dumps(result, indent=1) + "\n")

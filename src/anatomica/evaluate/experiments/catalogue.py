@@ -17,6 +17,7 @@ from anatomica.evaluate.experiments import (
     topological,
     topological_resolution,
     topological_speed,
+    validity,
 )
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.plan import Cell, Profile
@@ -45,6 +46,7 @@ EXPERIMENTS = {
         topological_resolution,
         multiscale,
         memorisation,
+        validity,
     )
 }
 

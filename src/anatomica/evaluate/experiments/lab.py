@@ -11,21 +11,22 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.data.cache import open_cache
+from anatomica.data.cache import Half, half_of, open_cache
 from anatomica.data.dataset import LabelMapDataset
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.baselines.conditioned import Baseline, Conditioning, folder_name, load_baseline
+from anatomica.evaluate.experiments.store import load_arrays, save_arrays
 from anatomica.evaluate.metrics.clouds import tissue_clouds
 from anatomica.evaluate.metrics.frechet import morphology
 from anatomica.evaluate.metrics.quality import Patients
-from anatomica.files import write_atomic
 from anatomica.prior.zoo import Model, load_model
 
 
 @dataclass(eq=False)
 class Lab:
     """Where things are. `models` and `data` hold one folder per anatomy; without them the shipped weights and
-    phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on. With
+    phantoms are used. Held-out phantoms are those that the split by the patient's id never trains on. Targets
+    are one `half` of them: methods are tuned on development patients, tables are made of test patients. With
     `eta` models are sampled with this much fresh noise instead of their own."""
 
     cache: Path
@@ -35,6 +36,7 @@ class Lab:
     models: Path | None = None
     eta: float | None = None
     quiet: bool = False
+    half: Half = "test"
     _models: dict[str, Model] = field(default_factory=dict)
     _patients: dict[tuple[str, str], Patients] = field(default_factory=dict)
     _baselines: dict[tuple[str, str], Baseline | None] = field(default_factory=dict)
@@ -68,6 +70,19 @@ class Lab:
 
     def held_out(self, anatomy: str) -> Patients:
         return self._split(anatomy, "validation")
+
+    def asked(self, anatomy: str) -> Patients:
+        """The held-out patients that targets are taken from."""
+        return self._half(anatomy, targets=True)
+
+    def others(self, anatomy: str) -> Patients:
+        """The other held-out patients: a sample should look real, not be near its own target."""
+        return self._half(anatomy, targets=False)
+
+    def _half(self, anatomy: str, targets: bool) -> Patients:
+        real = self.held_out(anatomy)
+        rows = [i for i, id in enumerate(real.ids) if (half_of(id) == self.half) == targets]
+        return real.at(rows)
 
     def source(self, anatomy: str) -> str:
         """Where the anatomy's patients come from: phantoms, totalsegmentator, ..."""
@@ -107,20 +122,10 @@ class Lab:
         """Morphology and clouds of real cases, kept in the cache: they take a second for ten patients."""
         key = hashlib.sha256(maps.numpy().tobytes()).hexdigest()[:24]
         path = self.cache / "patients" / f"{key}.npz"
-        if path.is_file():
-            with np.load(path) as kept:
-                return kept["morphology"], kept["clouds"]
+        kept = load_arrays(path)
+        if kept is not None and kept.keys() == {"morphology", "clouds"}:
+            return kept["morphology"], kept["clouds"]
         features = morphology(maps, classes)
         clouds = np.stack([tissue_clouds(m, classes) for m in maps])
         save_arrays(path, morphology=features, clouds=clouds)
         return features, clouds
-
-
-def save_arrays(path: Path, **arrays: np.ndarray) -> None:
-    """A compressed npz file, whole or not at all."""
-    import io
-
-    data = io.BytesIO()
-    np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, data.getvalue())

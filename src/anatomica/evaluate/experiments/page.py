@@ -1,11 +1,11 @@
-"""docs/results.md: prose by people; between markers that name a results file, links to it and its state.
+"""Pages of docs with results: prose by people; between markers that name a results file, links to it and its
+state (`results: NAME`), or the table itself (`table: NAME`).
 
 A table of older code or weights is marked as such, on the page and at its own top.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -13,9 +13,12 @@ from typing import Any
 
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.provenance import outdated
-from anatomica.files import write_text
+from anatomica.files import read_json, write_text
 
-MARKS = re.compile(r"(<!-- results: (?P<name>[a-z-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
+PAGES = (Path("docs/results.md"), Path("docs/meshes.md"))
+MARKS = re.compile(
+    r"(?P<start><!-- (?P<kind>results|table): (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
 BANNER = re.compile(r"^> \*\*Of older .*\n\n", re.MULTILINE)
 CURRENT = "of this code and these weights"
 
@@ -34,8 +37,11 @@ def update_page(page: Path, results: Path) -> dict[str, str]:
         else:
             states[name] = outdated(content["provenance"]) or CURRENT
             mark_table(results / f"{name}.md", content["provenance"])
-            body = links(name, content, results, page, states[name])
-        return f"{found[1]}{body}{found[4]}"
+            if found["kind"] == "table":
+                body = (results / f"{name}.md").read_text(encoding="utf-8")
+            else:
+                body = links(name, content, results, page, states[name])
+        return f"{found['start']}{body}{found['end']}"
 
     text = MARKS.sub(fill, page.read_text(encoding="utf-8"))
     write_text(page, text)
@@ -46,7 +52,10 @@ def read_result(path: Path) -> dict[str, Any] | None:
     """The content of a results file, if it is there and says where it comes from."""
     if not path.is_file():
         return None
-    content = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = read_json(path)
+    except ValueError as error:
+        raise AnatomicaError(f"{path} cannot be read: {error}; make it again") from None
     return content if isinstance(content, dict) and "provenance" in content else None
 
 

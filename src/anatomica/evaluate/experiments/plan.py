@@ -30,8 +30,8 @@ class Profile:
 
 PROFILES = {
     "quick": Profile("quick", samples=4, slow=2, steps=6, phantoms=40, sweep=2),
-    "here": Profile("here", samples=32, slow=16, steps=None, phantoms=360),
-    "paper": Profile("paper", samples=128, slow=128, steps=100, phantoms=600, sweep=128),
+    "here": Profile("here", samples=32, slow=16, steps=None, phantoms=1000),
+    "paper": Profile("paper", samples=128, slow=128, steps=100, phantoms=4000, sweep=128),
 }
 
 
@@ -57,13 +57,18 @@ class Method:
     decoder: Decoder = "field"
     slow: bool = False
     """Whether a sample costs so much that the profile's smaller number is drawn."""
+    judged: bool = False
+    """Whether samples are drawn and judged as `generate` does: repaired, certified at n and 2n, plausible."""
+    tries: int | None = 1
+    """Candidates of each sample; None: as many as `generate` draws."""
 
     def identity(self) -> dict[str, Any]:
         """What of the method decides a sample."""
         guidance = None if self.guidance is None else asdict(self.guidance)
-        if guidance is not None and guidance["solver"] == "gradient":
+        if guidance is not None and guidance["solver"] == "gradient" and not guidance["polish"]:
             del guidance["newton"], guidance["polish"]
-        return {"guidance": guidance, "conditioning": self.conditioning, "decoder": self.decoder}
+        known = {"guidance": guidance, "conditioning": self.conditioning, "decoder": self.decoder}
+        return known | ({"judged": True, "tries": self.tries} if self.judged else {})
 
 
 UNCONDITIONAL = Method("unconditional", "Uncond.")
@@ -94,6 +99,8 @@ class Cell:
     measured: Spec
     count: int
     settings: tuple[tuple[str, Any], ...] = ()
+    first: int = 0
+    """The first sample's seed."""
 
     @property
     def name(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,9 +11,9 @@ import torch
 from anatomica.evaluate.experiments.identity import code_version, content_hash
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.runner import Finished, Runner
+from anatomica.evaluate.experiments.store import load_numbers, save_numbers
 from anatomica.evaluate.metrics.bootstrap import Interval
 from anatomica.evaluate.metrics.quality import Patients, Quality, compare
-from anatomica.files import write_json
 
 
 def quality(runner: Runner, done: Finished) -> Quality:
@@ -33,23 +32,21 @@ def quality(runner: Runner, done: Finished) -> Quality:
 def floor(lab: Lab, anatomy: str, count: int) -> Quality:
     """Quality of the first `count` training patients: what a perfect generator would get."""
     real = lab.training(anatomy)
-    part = Patients(real.ids[:count], real.maps[:count], real.morphology[:count], real.clouds[:count])
-    return _kept(lab, anatomy, part)
+    return _kept(lab, anatomy, real.at(range(min(count, len(real)))))
 
 
 def _kept(lab: Lab, anatomy: str, samples: Patients) -> Quality:
     """From the cache, or computed and put there."""
-    real = lab.held_out(anatomy)
+    real = lab.others(anatomy)
     sets = [[*p.ids, hashlib.sha256(p.morphology.tobytes()).hexdigest()] for p in (samples, real)]
     name = content_hash([anatomy, *sets, code_version("evaluate.metrics.quality")])
     path = lab.cache / "quality" / f"{name}.json"
-    if path.is_file():
-        kept = json.loads(path.read_text(encoding="utf-8"))
+    kept = load_numbers(path)
+    if kept is not None:
         first, second, third = (Interval(*kept[key]) for key in ("fmd", "nna", "diversity"))
         return Quality(kept["count"], first, second, third, kept["spread"], kept["presence"])
     made = compare(samples, real, len(lab.model(anatomy).table))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, made.as_json())
+    save_numbers(path, made.as_json())
     return made
 
 

@@ -18,17 +18,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw_cell
 from anatomica.evaluate.experiments.identity import DRAWING, MEASURING, code_version, content_hash
-from anatomica.evaluate.experiments.lab import Lab, save_arrays
+from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import Cell, Profile
+from anatomica.evaluate.experiments.store import load_arrays, load_numbers, save_arrays, save_numbers
 from anatomica.evaluate.experiments.targets import Target, resolve_like, targets
-from anatomica.files import write_json
 from anatomica.generation.options import Options
-from anatomica.prior.presets import to_dict
+from anatomica.prior.settings import to_dict
 
 Tell = Callable[[str], None]
+PARTS = {"labels", "morphology", "clouds", "seconds"}
+"""What is kept of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class Runner:
     tell: Tell
     _targets: dict[str, list[Target]] = field(default_factory=dict)
     _pace: dict[str, list[float]] = field(default_factory=dict)
+    _whole: set[str] = field(default_factory=set)
 
     def run(
         self, cells: Sequence[Cell], chosen: Callable[[Cell], bool] = lambda cell: True
@@ -74,17 +78,31 @@ class Runner:
         """What the cache has of a cell, up to its first missing sample."""
         keys, numbers = [], []
         for key, number_key in self._keys(cell):
-            path = self._numbers(number_key)
-            if not (path.is_file() and self._sample(key).is_file()):
+            found = load_numbers(self._numbers(number_key))
+            if found is None or not self._has(key):
                 break
             keys.append(key)
-            numbers.append(json.loads(path.read_text(encoding="utf-8")))
+            numbers.append(found)
         return Finished(cell, numbers, tuple(keys))
 
     def load(self, key: str) -> Drawn:
         """A kept sample."""
-        with np.load(self._sample(key)) as kept:
-            return Drawn(kept["labels"], kept["morphology"], kept["clouds"], float(kept["seconds"]))
+        kept = load_arrays(self._sample(key))
+        if kept is None or not kept.keys() >= PARTS:
+            raise AnatomicaError(
+                f"{self._sample(key)} was damaged since it was checked; run the same command again"
+            )
+        verdict = json.loads(str(kept["verdict"])) if "verdict" in kept else {}
+        return Drawn(kept["labels"], kept["morphology"], kept["clouds"], float(kept["seconds"]), verdict)
+
+    def _has(self, key: str) -> bool:
+        """Whether a sample is kept and undamaged; each is read and checked once."""
+        if key not in self._whole:
+            kept = load_arrays(self._sample(key))
+            if kept is None or not kept.keys() >= PARTS:
+                return False
+            self._whole.add(key)
+        return True
 
     def target(self, cell: Cell, index: int) -> Target:
         return self._targets_of(cell)[index]
@@ -109,7 +127,7 @@ class Runner:
         for start in range(0, len(pairs), size):
             part = pairs[start : start + size]
             # A batch is drawn whole, whichever of it is missing: the same batch gives the same bits.
-            if not all(self._sample(key).is_file() for key, _ in part):
+            if not all(self._has(key) for key, _ in part):
                 began = time.monotonic()
                 self._draw(cell, start, [key for key, _ in part])
                 spent = (time.monotonic() - began) / len(part)
@@ -118,20 +136,20 @@ class Runner:
                 done = start + len(part)
                 self.tell(f"{cell.name}: {done} of {len(pairs)}, {spent:.1f} s per sample, about {left} left")
             for offset, (key, number_key) in enumerate(part):
-                if not self._numbers(number_key).is_file():
+                if load_numbers(self._numbers(number_key)) is None:
                     self._measure(cell, start + offset, key, number_key)
 
     def _draw(self, cell: Cell, start: int, keys: Sequence[str]) -> None:
         model = self.lab.model(cell.spec.anatomy)
         asked = self._targets_of(cell)[start : start + len(keys)]
         resolved, conditions, baseline = [], [], None
-        if cell.method.guidance is not None:
+        if cell.method.guidance is not None or cell.method.judged:
             same = cell.spec == cell.measured
             resolved = [t.resolved if same else resolve_like(self.lab, cell.spec, t) for t in asked]
         if cell.method.conditioning is not None:
             baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
             conditions = [condition_of(t, cell.measured) for t in asked]
-        seeds = range(start, start + len(keys))
+        seeds = range(cell.first + start, cell.first + start + len(keys))
         for key, made in zip(
             keys,
             draw_cell(model, cell.method, self.profile.steps, seeds, resolved, baseline, conditions),
@@ -143,6 +161,7 @@ class Runner:
                 morphology=made.morphology,
                 clouds=made.clouds,
                 seconds=np.array(made.seconds),
+                verdict=np.array(json.dumps(made.verdict)),
             )
 
     def _measure(self, cell: Cell, index: int, key: str, number_key: str) -> None:
@@ -151,14 +170,13 @@ class Runner:
         target = self._targets_of(cell)[index]
         content = {
             "sample": key,
-            "seed": index,
+            "seed": cell.first + index,
             "case": target.case,
             "seconds": round(made.seconds, 3),
             **measure_sample(label_map, cell.measured, target),
+            **made.verdict,
         }
-        path = self._numbers(number_key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, content)
+        save_numbers(self._numbers(number_key), content)
 
     def _keys(self, cell: Cell) -> list[tuple[str, str]]:
         """(sample, numbers) hashes of a cell's samples."""
@@ -174,11 +192,11 @@ class Runner:
             "sampling": to_dict(Options(steps=self.profile.steps).sampling(model)),
             "code": code_version(DRAWING),
         }
-        free = method.guidance is None and method.conditioning is None
+        free = method.guidance is None and method.conditioning is None and not method.judged
         spec = None if free else cell.spec.model_dump(mode="json", exclude={"description"})
         measured = cell.measured.model_dump(mode="json", exclude={"description"})
         keys = []
-        for seed, target in enumerate(self._targets_of(cell)):
+        for seed, target in enumerate(self._targets_of(cell), start=cell.first):
             about = target.identity
             key = content_hash(shared | {"spec": spec, "target": None if free else about, "seed": seed})
             code = code_version(MEASURING)

@@ -56,7 +56,8 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
         noise = f" with fresh noise (eta {model.sampling.eta:g})" if model.sampling.eta else ""
         about.append(
             f"{name}: model {model.hash}, {model.n}^3, {steps} {model.sampling.method} steps{noise}, "
-            f"{len(runner.lab.held_out(name))} held-out patients"
+            f"{len(runner.lab.asked(name))} held-out patients for targets ({runner.lab.half}), "
+            f"{len(runner.lab.others(name))} others to compare with"
         )
     source = ", ".join(sorted({runner.lab.source(name) for name in models}))
     return (

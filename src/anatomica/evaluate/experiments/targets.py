@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments.lab import Lab
-from anatomica.generation.resolve import resolve_for
+from anatomica.generation.resolve import constraints_for
 from anatomica.measurement.domains.place import needs_reference
 from anatomica.measurement.placing import Resolved
 from anatomica.spec.spec import Spec
@@ -29,18 +29,19 @@ def asks_for_a_patient(spec: Spec) -> bool:
 
 
 def targets(lab: Lab, spec: Spec, count: int) -> list[Target]:
-    """`count` targets: the held-out patients in order, those without a valid domain left out, then again."""
+    """`count` targets: the lab's half of the held-out patients in order, those without a valid domain left
+    out, then again from the first."""
     model = lab.model(spec.anatomy)
     if not asks_for_a_patient(spec):
-        return [Target(None, None, None, resolve_for(model, spec))] * count
-    real = lab.held_out(spec.anatomy)
+        return [Target(None, None, None, constraints_for(model, spec))] * count
+    real = lab.asked(spec.anatomy)
     found: list[Target] = []
     for id, labels in zip(real.ids, real.maps, strict=True):
         if len(found) == count:
             break
         reference = lab.label_map(spec.anatomy, labels)
         try:
-            resolved = resolve_for(model, spec, reference)
+            resolved = constraints_for(model, spec, reference)
         except AnatomicaError:
             continue  # no valid domain in this patient: another one takes its place
         identity = f"{id} {hashlib.sha256(reference.array.tobytes()).hexdigest()[:16]}"
@@ -52,4 +53,4 @@ def targets(lab: Lab, spec: Spec, count: int) -> list[Target]:
 
 def resolve_like(lab: Lab, spec: Spec, target: Target) -> tuple[Resolved, ...]:
     """Another spec resolved on the same patient: what guides when it is not what is measured."""
-    return resolve_for(lab.model(spec.anatomy), spec, target.reference)
+    return constraints_for(lab.model(spec.anatomy), spec, target.reference)

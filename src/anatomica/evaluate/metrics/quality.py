@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,12 @@ class Patients:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def at(self, rows: Sequence[int]) -> Patients:
+        """Some of them."""
+        chosen = list(rows)
+        ids = tuple(self.ids[i] for i in chosen)
+        return Patients(ids, self.maps[chosen], self.morphology[chosen], self.clouds[chosen])
+
 
 @dataclass(frozen=True)
 class Quality:
@@ -56,44 +63,34 @@ class Quality:
 
 
 def compare(samples: Patients, real: Patients, classes: int) -> Quality:
-    """All quality metrics of a set against the held-out patients."""
-    features, truth = samples.morphology, untargeted(real.morphology, len(samples))
+    """All quality metrics of a set against real patients that were not its targets."""
+    features = samples.morphology
     return Quality(
         len(samples),
         frechet(features, real.morphology),
         mean_interval(told_apart(samples.clouds, real.clouds)),
         mean_interval(dissimilarity(samples.maps, classes)),
-        spread(features, truth),
-        presence(samples.clouds, untargeted(real.clouds, len(samples))),
+        spread(features, real.morphology),
+        presence(samples.clouds, real.clouds),
     )
 
 
 def told_apart(
     samples: Float[np.ndarray, "m t p 3"], real: Float[np.ndarray, "k t p 3"]
 ) -> Float[np.ndarray, " both"]:
-    """1-NNA against several disjoint sets of as many patients that were not targets, averaged place by place.
+    """1-NNA against several disjoint sets of as many patients, averaged place by place.
 
     Which patients one happens to compare with should not decide what a method is worth.
     """
     count = min(len(samples), len(real))
-    others = untargeted(real, count)
-    sets = max(1, min(SETS, len(others) // count))
-    told = [one_nna(samples[:count], real[len(real) - (i + 1) * count :][:count]) for i in range(sets)]
+    sets = max(1, min(SETS, len(real) // count))
+    told = [one_nna(samples[:count], real[i * count : (i + 1) * count]) for i in range(sets)]
     return np.mean(told, axis=0)
 
 
-def untargeted(real: np.ndarray, count: int) -> np.ndarray:
-    """The held-out patients without the first `count`, as far as as many others remain.
-
-    Those are the samples' targets, and a sample should look real, not be near its own target.
-    """
-    return real[min(count, max(0, len(real) - count)) :]
-
-
 def frechet(features: np.ndarray, real: np.ndarray) -> Interval:
-    """FMD of samples' morphology from that of the held-out patients that were not their targets."""
-    truth = untargeted(real, len(features))
-    return distance_interval(lambda rows: fmd(features[rows], truth), len(features))
+    """FMD of samples' morphology from that of real patients."""
+    return distance_interval(lambda rows: fmd(features[rows], real), len(features))
 
 
 def presence(samples: np.ndarray, real: np.ndarray) -> float:

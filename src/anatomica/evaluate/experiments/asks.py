@@ -1,0 +1,270 @@
+"""Asks of named quantities without a reference: how often they are met and valid at one draw, and at what
+cost beside a task of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.data.phantoms import phantom
+from anatomica.errors import AnatomicaError
+from anatomica.evaluate.provenance import provenance
+from anatomica.files import write_json, write_text
+from anatomica.generation.draw import generate
+from anatomica.generation.options import Options
+from anatomica.prior.percentiles import Percentiles, measured, percentiles_of
+from anatomica.prior.zoo import Model, load_model
+from anatomica.spec.asks import Asks, ask
+from anatomica.spec.tasks import task
+
+Tell = Callable[[str], None]
+PERCENTS = (10, 50, 90)
+KEYS = {
+    "cardiac": (
+        "lv.volume_ml",
+        "rv.volume_ml",
+        "la.volume_ml",
+        "ra.volume_ml",
+        "lv.mass_g",
+        "lv.wall_thickness_mm.mean",
+        "lv.long_axis_mm",
+        "mv.annulus.diameter_mm",
+        "ao.stj.diameter_mm",
+    ),
+    "aortic": (
+        "ao.mid_ascending.diameter_mm",
+        "ao.mid_arch.area_mm2",
+        "ao.proximal_descending.diameter_mm",
+        "ao.mid_descending.diameter_mm",
+        "ao.descending.length_mm",
+        "ao.tortuosity",
+        "BCT.diameter_mm",
+        "LSCA.diameter_mm",
+        "landing_zone.length_mm",
+    ),
+    "spinal": (
+        "T8.volume_ml",
+        "T9.volume_ml",
+        "T8.body.height_mm.middle",
+        "T9.body.height_mm.anterior",
+        "T8.wedge_ratio",
+        "disc.T8-T9.height_mm",
+        "canal.T8.area_mm2",
+        "canal.T9.diameter_mm",
+        "kyphosis_deg",
+    ),
+    "coronary": (
+        "lumen.min_area_mm2",
+        "lumen.mean_diameter_mm",
+        "vessel.area_mm2",
+        "plaque_burden_pct",
+        "area_stenosis_pct",
+        "wall.thickness_mm",
+        "calcium.volume_mm3",
+        "calcium.max_thickness_mm",
+        "calcium.length_mm",
+    ),
+}
+"""Of each anatomy nine quantities; the first 25 of their asks at three percentiles are drawn."""
+SINGLE = 25
+TRIPLES = {
+    "cardiac": ("lv.volume_ml", "la.volume_ml", "rv.volume_ml", "lv.volume_ml"),
+    "aortic": (
+        "ao.mid_ascending.diameter_mm",
+        "ao.descending.length_mm",
+        "ao.mid_descending.diameter_mm",
+        "ao.mid_ascending.diameter_mm",
+    ),
+    "spinal": ("T8.volume_ml", "kyphosis_deg", "T9.volume_ml", "T8.volume_ml"),
+    "coronary": ("lumen.mean_diameter_mm", "vessel.area_mm2", "wall.thickness_mm", "lumen.mean_diameter_mm"),
+}
+"""Asked together: the first equal, the second in a range, the third at most a share of the fourth."""
+PAPER = {
+    "cardiac": "right-ventricle",
+    "aortic": "aortic-trunk",
+    "spinal": "multiscale-spine-small",
+    "coronary": "multiscale-vessel-small",
+}
+"""The task of the paper whose cost is the measure."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One draw: what was asked, whether it was met and valid, its error in tolerances, and its cost."""
+
+    anatomy: str
+    kind: str
+    asks: tuple[str, ...]
+    seed: int
+    met: bool
+    valid: bool
+    worst: float
+    cpu_seconds: float
+    notes: str = ""
+
+
+def single(population: Percentiles, anatomy: str, count: int = SINGLE) -> list[Asks]:
+    """One quantity each, at the population's 10th, 50th and 90th percentile."""
+    known = [key for key in KEYS[anatomy] if key in population.quantiles]
+    each = [(key, percent) for percent in PERCENTS for key in known]
+    return [ask({key: round(population.value(key, percent), 4)}) for key, percent in each][:count]
+
+
+def triple(population: Percentiles, anatomy: str, count: int) -> list[Asks]:
+    """Three quantities together: one equality, one range, one relation."""
+    one, between, less, than = TRIPLES[anatomy]
+    found = []
+    for i in range(count):
+        percent = 20 + 60 * (i + 0.5) / count
+        low, high = (population.value(between, p) for p in (30, 70))
+        share = population.value(less, 60) / population.value(than, 50)
+        found.append(
+            ask(
+                {one: round(population.value(one, percent), 4), between: (round(low, 4), round(high, 4))},
+                f"{less} <= {share:.4f} * {than}",
+            )
+        )
+    return found
+
+
+def population_of(model: Model, phantoms: int) -> Percentiles:
+    """The model's own percentiles, or those of fresh phantoms on its grid where it has none."""
+    if model.percentiles is not None:
+        return model.percentiles
+    maps = (phantom(model.anatomy, 2_000_000 + i, model.n).label_map for i in range(phantoms))
+    return percentiles_of(measured(maps, model.about), f"{phantoms} phantoms at {model.n}^3")
+
+
+def draw_asks(model: Model, kind: str, wanted: Iterable[Asks], seed: int) -> Iterable[Drawn]:
+    """Each ask once, one draw, no reference."""
+    for i, asks in enumerate(wanted):
+        (sample,) = generate(model, asks, seeds=[seed + i], options=Options(tries=1))
+        notes = "; ".join([c.note for c in sample.checks if c.note] + [str(x) for x in sample.unusual])
+        worst = max((c.in_tolerances for c in sample.checks), default=0.0)
+        yield Drawn(
+            model.anatomy,
+            kind,
+            asks.texts,
+            seed + i,
+            sample.met,
+            sample.valid,
+            round(worst, 3),
+            round(sample.cpu_seconds, 2),
+            notes,
+        )
+
+
+def draw_paper(model: Model, count: int, seed: int) -> Iterable[Drawn]:
+    """The paper's task on phantoms, for its cost."""
+    spec = task(PAPER[model.anatomy])
+    for i in range(count):
+        like = phantom(model.anatomy, 3_000_000 + i, model.n).label_map
+        (sample,) = generate(model, spec, seeds=[seed + i], reference=like, options=Options(tries=1))
+        yield Drawn(
+            model.anatomy,
+            "paper",
+            (spec.name,),
+            seed + i,
+            sample.met,
+            sample.valid,
+            0.0,
+            round(sample.cpu_seconds, 2),
+        )
+
+
+def run(
+    out: Path,
+    tell: Tell,
+    anatomies: Sequence[str],
+    singles: int,
+    triples: int,
+    paper: int,
+    phantoms: int,
+    models: Path | None = None,
+) -> dict[str, Any]:
+    """Draw, and write OUT/asks.md and OUT/asks.json after every anatomy."""
+    rows: list[Drawn] = []
+    sources: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+    for name in anatomies:
+        model = load_model(name if models is None else models / name)
+        population = population_of(model, phantoms)
+        model = replace(model, percentiles=population)
+        sources[name], hashes[name] = population.source, model.hash
+        for drawn in (
+            *draw_asks(model, "single", single(population, name, singles), 1),
+            *draw_asks(model, "triple", triple(population, name, triples), 1001),
+            *draw_paper(model, paper, 1),
+        ):
+            rows.append(drawn)
+            state = "valid" if drawn.valid else "met" if drawn.met else "not met"
+            tell(f"{name} {drawn.kind:6} {', '.join(drawn.asks)}: {state} ({drawn.cpu_seconds:.1f} s)")
+        summary = summaries(rows)
+        out.mkdir(parents=True, exist_ok=True)
+        content = {
+            "summary": summary,
+            "population": sources,
+            "samples": [asdict(x) for x in rows],
+            "provenance": provenance("evaluate.experiments.asks", hashes),
+        }
+        write_json(out / "asks.json", content)
+        write_text(out / "asks.md", table(summary))
+    return {"summary": summaries(rows), "written": [out / "asks.md", out / "asks.json"]}
+
+
+def summaries(rows: Sequence[Drawn]) -> list[dict[str, Any]]:
+    """Shares met and valid, and cost in multiples of the paper's task, by anatomy and kind."""
+    found = []
+    for name in dict.fromkeys(x.anatomy for x in rows):
+        own = [x for x in rows if x.anatomy == name]
+        paper = [x.cpu_seconds for x in own if x.kind == "paper"]
+        for kind in ("single", "triple", "paper"):
+            here = [x for x in own if x.kind == kind]
+            if here:
+                seconds = mean(x.cpu_seconds for x in here)
+                found.append(
+                    {
+                        "anatomy": name,
+                        "kind": kind,
+                        "draws": len(here),
+                        "met": sum(x.met for x in here) / len(here),
+                        "valid": sum(x.valid for x in here) / len(here),
+                        "cpu_seconds": seconds,
+                        "times_the_paper": seconds / mean(paper) if paper else None,
+                    }
+                )
+    return found
+
+
+def table(summary: Sequence[dict[str, Any]]) -> str:
+    """asks.md."""
+    lines = [
+        "# Asks without a reference, one draw each",
+        "",
+        "| anatomy | asked | draws | met | valid | CPU s a draw | times the paper's task |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for x in summary:
+        times = "" if x["times_the_paper"] is None else f"{x['times_the_paper']:.2f}"
+        lines.append(
+            f"| {x['anatomy']} | {x['kind']} | {x['draws']} | {x['met']:.0%} | {x['valid']:.0%} "
+            f"| {x['cpu_seconds']:.1f} | {times} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+PROFILES = {"quick": (6, 2, 2, 24), "here": (25, 10, 5, 200), "paper": (25, 25, 10, 200)}
+"""Single asks, triples and draws of the paper's task per anatomy, and phantoms for percentiles."""
+
+
+def amounts(profile: str) -> tuple[int, int, int, int]:
+    if profile not in PROFILES:
+        raise AnatomicaError(f"unknown profile {profile!r}; allowed: {', '.join(PROFILES)}")
+    return PROFILES[profile]
+
+
+ALL = tuple(name for name in ANATOMIES if name in KEYS)

@@ -1,0 +1,1 @@
+"""What the named quantities of a phantom truly are, by its analytic shapes and without its voxels."""
