@@ -1,0 +1,1 @@
+"""Many patients with stated distributions: spec, plan, store, executors, report, data-set exports."""
