@@ -1,0 +1,1 @@
+"""A local web app: place control domains with the mouse, type targets, watch the anatomy come."""

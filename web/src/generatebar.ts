@@ -1,0 +1,78 @@
+/** The bar under the views: how many patients, which seed, go and stop. */
+import { button, h, replace, say } from "./dom";
+import { current, generate, stop } from "./runpanel";
+import { store } from "./store";
+
+export function generateBar(): HTMLElement {
+  const go = h("div", { class: "go" });
+  const draw = () => {
+    const busy = current() !== undefined;
+    replace(
+      go,
+      busy ? button("Cancel", stop, { icon: "stop", class: "danger", id: "cancel" }) : null,
+      button("Generate", () => void generate(), { icon: "play", class: "primary", id: "generate", title: "Generate (Ctrl+Enter)" }),
+    );
+  };
+  store.on(["jobs"], draw);
+  draw();
+  const asked = h("span", { class: "asked-count" });
+  const count = () => {
+    const n = store.doc.constraints.length + Object.keys(store.doc.ask).length + store.doc.lines.length;
+    say(asked, n ? `${n} asked` : "nothing asked");
+    asked.title = store.told.problem ?? "";
+    asked.classList.toggle("problem", store.told.problem !== null);
+  };
+  store.on(["doc", "plan"], count);
+  count();
+  return h(
+    "div",
+    { class: "generate-bar", id: "generate-bar" },
+    field("Patients", "samples", 1, 64),
+    field("Seed", "seed", 0, 2 ** 53 - 1),
+    field("Steps", "steps", 1, 1000),
+    reference(),
+    asked,
+    h("span", { class: "space" }),
+    go,
+  );
+}
+
+function field(name: string, key: "samples" | "seed" | "steps", least: number, most: number): HTMLElement {
+  const input = h("input", {
+    type: "number",
+    min: least,
+    max: most,
+    step: 1,
+    id: `field-${key}`,
+    placeholder: key === "steps" ? "auto" : "",
+    onChange: (() => {
+      const v = Math.floor(Number(input.value));
+      const fits = input.value !== "" && Number.isFinite(v);
+      store.edit((doc) => {
+        if (key === "steps") doc.steps = fits ? Math.min(Math.max(v, least), most) : null;
+        else doc[key] = fits ? Math.min(Math.max(v, least), most) : least;
+      });
+    }) as EventListener,
+  });
+  const draw = () => {
+    const v = store.doc[key];
+    const text = v === null ? "" : String(v);
+    if (document.activeElement !== input && input.value !== text) input.value = text;
+  };
+  store.on(["doc"], draw);
+  draw();
+  return h("label", {}, name, input);
+}
+
+/** Whether domains and open targets are taken from the shown patient. */
+function reference(): HTMLElement {
+  const box = h("input", {
+    type: "checkbox",
+    id: "field-reference",
+    onChange: (() => store.edit((doc) => void (doc.reference = box.checked))) as EventListener,
+  });
+  const draw = () => void (box.checked = store.doc.reference);
+  store.on(["doc"], draw);
+  draw();
+  return h("label", { title: "Domains that follow tissues, and targets left open, are taken from the shown patient" }, box, "like shown");
+}
