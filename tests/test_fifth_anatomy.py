@@ -104,7 +104,10 @@ def made(tmp_path_factory):
         run("train", "autoencoder", "--anatomy", record, *train)
         record.rename(folder / "moved.yaml")
         run("train", "denoiser", *train)
-        run("train", "export", folder / "run", "--data", folder / "cache", "--out", folder / "model")
+        export = "train", "export", folder / "run", "--data", folder / "cache", "--out", folder / "model"
+        with pytest.raises(AnatomicaError, match=r"at least 20 patients, .*or export with --not-private"):
+            run(*export)
+        run(*export, "--not-private")
     return folder
 
 
@@ -132,7 +135,7 @@ def test_the_model_knows_it_too(made) -> None:
 def test_guided_generation_and_its_recipe(made, tmp_path) -> None:
     like = made / "scans" / "patient03.nii.gz"
     asked = "--spec", made / "spec.yaml", "--like", like, "--labels", made / "labels.yaml"
-    how = "--samples", 1, "--steps", 2, "--seed", 4
+    how = "--samples", 1, "--steps", 2, "--seed", 4, "--until-valid", 1
     said = run("generate", "--model", made / "model", *asked, *how, "--out", tmp_path / "out")
     assert re.search(r"\d of 1 valid", said)
     data = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -148,7 +151,7 @@ def test_guided_generation_and_its_recipe(made, tmp_path) -> None:
     assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
     # Guided from Python, the volume of the bladder moves towards what is asked.
     model, spec = load_model(made / "model"), parse_spec(SPEC.split("  - name: hips")[0])
-    (free,), (led,) = (generate(model, s, seeds=[4], options=Options(steps=4)) for s in (None, spec))
+    (free,), (led,) = (generate(model, s, seeds=[4], options=Options(steps=4, tries=1)) for s in (None, spec))
     assert abs(led.label_map.volume_ml("bladder") - 500) < abs(free.label_map.volume_ml("bladder") - 500)
 
 

@@ -18,6 +18,7 @@ _HOMES = {
     "LabelTable": "anatomy.labels",
     "Options": "generation.options",
     "Spec": "spec.spec",
+    "ask": "spec.asks",
     "generate": "generation.draw",
     "load": "anatomy.nifti",
     "load_model": "prior.zoo",
@@ -34,6 +35,7 @@ __all__ = [
     "Options",
     "Spec",
     "__version__",
+    "ask",
     "generate",
     "load",
     "load_model",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from anatomica.generation.options import Options
     from anatomica.measurement.measure import measure
     from anatomica.prior.zoo import load_model
+    from anatomica.spec.asks import ask
     from anatomica.spec.spec import Spec
     from anatomica.spec.tasks import task
     from anatomica.spec.yaml import load_spec

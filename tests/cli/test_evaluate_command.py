@@ -17,6 +17,7 @@ NOTHING: dict[str, Any] = {
     "only": None,
     "data": None,
     "models": None,
+    "half": "test",
     "batch": None,
 }
 
@@ -42,10 +43,10 @@ def test_a_quick_look_does_not_replace_results(monkeypatch, options: str, folder
 def test_docs_are_made_of_results(monkeypatch) -> None:
     seen = []
     monkeypatch.setattr(
-        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append(out) or {}
+        "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append((page, out)) or {}
     )
     assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
-    assert seen == [Path("results")]
+    assert seen == [(Path("docs") / name, Path("results")) for name in ("results.md", "meshes.md")]
 
 
 def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def labels(path: Path) -> np.ndarray:
 def test_spec_until_met_and_recipe(model: str, tmp_path: Path) -> None:
     """An extreme target is called one, drawn as often as allowed, and ends in "not met" with a valid label
     map; the recipe makes the same label map again without the spec's file."""
-    spec = spec_file(tmp_path, "volume_ml: 19, centroid_mm: [90, 0, 0], betti: {b0: 9}")
+    spec = spec_file(tmp_path, "volume_ml: 1.9, centroid_mm: [6, 0, 0], betti: {b0: 9}")
     options = "--samples 1 --seed 4 --steps 2 --until-met 2"
     first, said = generate(tmp_path / "a", options, "--model", model, "--spec", spec)
     assert "outside the training population" in said
@@ -92,7 +92,7 @@ def test_task_like_a_patient(model: str, tmp_path: Path) -> None:
     """Domains and targets of a file, by the paper's solver; the recipe does not need the file."""
     patient = tmp_path / "patient.nii.gz"
     save(phantom("coronary", 3, 32).label_map, patient)
-    options = "--task multiscale-vessel-small --samples 1 --steps 2 --solver gradient"
+    options = "--task multiscale-vessel-small --samples 1 --steps 2 --until-valid 1 --solver gradient"
     report, _ = generate(tmp_path / "a", options, "--model", model, "--like", str(patient))
     checks = report["samples"][0]["checks"]
     placed = {c["domain"] for c in checks}
@@ -105,7 +105,7 @@ def test_task_like_a_patient(model: str, tmp_path: Path) -> None:
 
 
 def test_betti_task_needs_no_patient(model: str, tmp_path: Path) -> None:
-    options = "--task calcium-count --samples 1 --steps 1 --solver gradient"
+    options = "--task calcium-count --samples 1 --steps 1 --until-valid 1 --solver gradient"
     report, said = generate(tmp_path, options, "--model", model)
     assert [c["quantity"] for c in report["samples"][0]["checks"]] == ["components", "loops", "voids"]
     assert "components" in said
@@ -120,7 +120,7 @@ def test_betti_task_needs_no_patient(model: str, tmp_path: Path) -> None:
         ("--task calcium-count --decoder mlp", "unknown decoder"),
         ("--task calcium-count --method rk4", "unknown method"),
         ("--task calcium-count --spec x.yaml", "not both"),
-        ("--like-phantom 1", "add --task or --spec"),
+        ("--like-phantom 1", "add --set, --task or --spec"),
         ("--recipe nothing.json", "is not a report.json"),
         ("--task calcium-count --device cdua", "--device 'cdua' cannot be used"),
         ("--task calcium-count --device cuda:99", "this machine has: cpu"),
@@ -162,6 +162,7 @@ def refusal(monkeypatch, capsys, options: str, *arguments: str) -> str:
 
 def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, capsys) -> None:
     report, _ = generate(tmp_path / "a", "--samples 1 --steps 1", "--model", model)
+    del report["recipe"]["checksum"]  # with it any change is refused
     report["recipe"]["model"]["hash"] = "f" * 16
     other = tmp_path / "other.json"
     other.write_text(json.dumps(report))
@@ -172,6 +173,7 @@ def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, caps
 def test_a_recipe_of_other_layouts_is_refused(model, tmp_path, monkeypatch, capsys) -> None:
     report, _ = generate(tmp_path / "a", "--samples 1 --steps 1", "--model", model)
     assert report["recipe"]["model"]["layouts"] is None
+    del report["recipe"]["checksum"]  # with it any change is refused
     report["recipe"]["model"]["layouts"] = "f" * 16
     other = tmp_path / "other.json"
     other.write_text(json.dumps(report))
@@ -183,6 +185,7 @@ def test_a_recipe_samples_as_it_says(model, tmp_path, monkeypatch, capsys) -> No
     """With its own sampler settings, whatever the model's card says by then."""
     report, _ = generate(tmp_path / "a", "--samples 1 --steps 4", "--model", model)
     again = "--model", model, "--recipe", str(tmp_path / "a" / "report.json")
+    del report["recipe"]["checksum"]  # with it any change is refused
     for eta, same in ((1.0, True), (0.0, False)):
         report["recipe"]["model"]["sampling"]["eta"] = eta
         (tmp_path / "a" / "report.json").write_text(json.dumps(report))
@@ -192,7 +195,7 @@ def test_a_recipe_samples_as_it_says(model, tmp_path, monkeypatch, capsys) -> No
     report["recipe"]["model"]["sampling"]["eta"] = "much"
     (tmp_path / "a" / "report.json").write_text(json.dumps(report))
     said = refusal(monkeypatch, capsys, "", *again, "--out", str(tmp_path / "c"))
-    assert "eta must be a number, not 'much'" in said
+    assert "eta: input should be a valid number, found 'much'" in said
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_what_could_not_be_placed_is_said_and_not_met(model: str, tmp_path: Path
     grid = "domain: {family: global, grid: [8, 8, 8]}"
     with Path(any_wall).open("a") as file:
         file.write(f"- {{name: calcium, structure: [Ca], {grid}}}\n")
-    options = "--samples 1 --steps 1"
+    options = "--samples 1 --steps 1 --until-valid 1"
     like = "--like", str(tmp_path / "patient.nii.gz")
     first = generate(tmp_path / "a", options, "--model", model, "--spec", any_wall, *like)
     recipe = str(tmp_path / "a" / "report.json")
@@ -239,9 +242,8 @@ def test_what_could_not_be_placed_is_said_and_not_met(model: str, tmp_path: Path
     assert "calcium could not be placed" in (tmp_path / "a" / "report.html").read_text()
 
 
-def stop_when(samples: list[int], failing: list[int], batch: int) -> tuple[list[int], bool, list[int]]:
-    """(listed, stopped, on disk) where Ctrl-C comes while these are saved, once for each mention."""
-    made: list[int] = []
+def stop_when(samples: list[int], failing: list[int], batch: int) -> tuple[int, bool, list[int]]:
+    """(counted, stopped, on disk) where Ctrl-C comes while these are saved, once for each mention."""
     disk: list[int] = []
 
     def keep(sample: int) -> None:
@@ -250,15 +252,15 @@ def stop_when(samples: list[int], failing: list[int], batch: int) -> tuple[list[
             raise KeyboardInterrupt
         disk.append(sample)
 
-    return made, keep_each(samples, keep, made, batch), disk  # type: ignore[arg-type]
+    return *keep_each(samples, keep, batch), disk  # type: ignore[arg-type]
 
 
 def test_ctrl_c_while_saving_keeps_the_rest_of_the_batch() -> None:
-    assert stop_when([1, 2, 3, 4], [], 2) == ([1, 2, 3, 4], False, [1, 2, 3, 4])
-    assert stop_when([1, 2, 3, 4, 5, 6, 7], [4], 3) == ([1, 2, 3, 4, 5, 6], True, [1, 2, 3, 4, 5, 6])
+    assert stop_when([1, 2, 3, 4], [], 2) == (4, False, [1, 2, 3, 4])
+    assert stop_when([1, 2, 3, 4, 5, 6, 7], [4], 3) == (6, True, [1, 2, 3, 4, 5, 6])
     # A second one is meant.
-    assert stop_when([1, 2, 3, 4, 5, 6], [1, 2], 3) == ([1], True, [1])
-    assert stop_when([1, 2, 3], [2, 2], 3) == ([1], True, [1])
+    assert stop_when([1, 2, 3, 4, 5, 6], [1, 2], 3) == (1, True, [1])
+    assert stop_when([1, 2, 3], [2, 2], 3) == (1, True, [1])
 
 
 def test_ctrl_c_does_not_report_files_of_an_earlier_run(model, tmp_path, monkeypatch) -> None:
@@ -287,7 +289,7 @@ def test_the_demo_says_the_command_that_makes_the_same(tmp_path, monkeypatch) ->
     command = next(line for line in said.splitlines() if line.startswith("anatomica generate"))
     result = CliRunner().invoke(app, command.split()[1:])
     assert result.exit_code == 0, result.output
-    (first, _, spec, placed), (second, _, spec_again, placed_again) = runs
+    (first, _, spec, placed, *_), (second, _, spec_again, placed_again, *_) = runs
     assert first == second
     assert spec == spec_again
     assert placed[0].domains.t.equal(placed_again[0].domains.t)

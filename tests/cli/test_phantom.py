@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from anatomica.anatomy.nifti import load
+from anatomica.anatomy.nifti import load, save
 from anatomica.cli.phantom import register
 from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
@@ -59,3 +60,47 @@ def test_population_page(tmp_path, monkeypatch):
     assert result["distinct"] == 3
     assert result["wrong_topology"] == []
     assert (tmp_path / "images" / "phantoms-aortic.png").exists()
+
+
+def test_phantoms_against_a_folder(tmp_path):
+    """Other phantoms as the real ones: the table, the numbers, the picture."""
+    folder = tmp_path / "real"
+    for seed in range(100, 104):
+        save(phantom("cardiac", seed, 32).label_map, folder / f"heart-{seed}.nii.gz")
+    out = tmp_path / "out"
+    arguments = ["-a", "cardiac", "--against", folder, "-c", 20, "-n", 32, "--results", out]
+    said = run("phantom-population", *arguments).output
+    assert "20 phantoms against 4 real cases" in said
+    assert "1-NNA" in said
+    result = json.loads((out / "phantoms-cardiac-against.json").read_text())
+    assert result["real"] == 4
+    assert len(result["features"]) == 35
+    assert result["without_pathology"]["phantoms"] < 20
+    assert (out / "phantoms-cardiac-against.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_phantoms_against_keypoints(tmp_path):
+    file = tmp_path / "keypoints.csv"
+    rows, rng = ["scan,kind,level,x_mm,y_mm,z_mm"], np.random.default_rng(0)
+    for scan in range(60):
+        for i in range(1, 6):
+            x, y, z = rng.normal(0, 1, 3) - [0, 0, 36 * i]
+            rows.append(f"s{scan},body,L{i},{x:.2f},{y:.2f},{z:.2f}")
+    file.write_text("\n".join(rows) + "\n")
+    arguments = ["-a", "spinal", "--against", file, "-c", 3, "-n", 32, "--results", tmp_path]
+    said = run("phantom-population", *arguments).output
+    assert "3 phantoms against 60 real columns" in said
+    assert json.loads((tmp_path / "phantoms-spinal-against.json").read_text())["real_columns"] == 60
+
+
+def test_mistakes_about_real_patients(tmp_path):
+    with pytest.raises(AnatomicaError, match="give one --anatomy"):
+        run("phantom-population", "--against", tmp_path)
+    with pytest.raises(AnatomicaError, match="does not exist"):
+        run("phantom-population", "-a", "cardiac", "--against", tmp_path / "nowhere")
+    with pytest.raises(AnatomicaError, match="spines are compared with a CSV file"):
+        run("phantom-population", "-a", "spinal", "--against", tmp_path)
+    with pytest.raises(AnatomicaError, match="has 0 NIfTI files"):
+        run("phantom-population", "-a", "cardiac", "--against", tmp_path)
+    with pytest.raises(AnatomicaError, match="give their folder with --against"):
+        run("phantom-population", "-a", "cardiac", "--labels", "mapping.yaml")

@@ -60,6 +60,23 @@ def floor_command(
     output.result(run(out, patients, task, tell=output.print))
 
 
+@app.command("plausibility")
+@with_output
+def plausibility_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for plausibility.json and .md.")] = Path("results"),
+    patients: Annotated[int, typer.Option(help="Patients per anatomy.", min=2)] = 50,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
+    ] = None,
+) -> None:
+    """How many patients, as they are and spoiled in eight ways, are called implausible."""
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.evaluate.bench.plausibility import run
+
+    output.result(run(out, patients, tuple(model or ANATOMIES), tell=output.print))
+
+
 @app.command("generation")
 @with_output
 def generation_command(
@@ -70,7 +87,11 @@ def generation_command(
         list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
     ] = None,
 ) -> None:
-    """Seconds per unconditional sample, by itself and in a batch of eight, and the share of the U-Net."""
+    """Seconds per unconditional sample, by itself and in a batch of eight, and the share of the U-Net.
+
+    With the shipped hearts also the whole `anatomica generate` against its sampling, quiet and beside a busy
+    process.
+    """
     from anatomica.anatomy.catalogue import ANATOMIES
     from anatomica.evaluate.bench.generation import run
 
@@ -98,3 +119,90 @@ def guidance_command(
     from anatomica.evaluate.bench.guidance import run
 
     output.result(run(out, rounds, batch, targets, model, preset, tell=output.print))
+
+
+@app.command("mesh-proof")
+@with_output
+def mesh_proof_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for mesh-proof.json and .md.")] = Path("results"),
+    samples: Annotated[int, typer.Option("--samples", "-s", help="Samples per anatomy.", min=1)] = 50,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=16)] = 128,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The first sample's seed.", min=0)] = 0,
+    tetrahedra: Annotated[
+        int, typer.Option(help="Samples per anatomy that are filled with tetrahedra, minutes each.", min=0)
+    ] = 1,
+    cache: Annotated[Path, typer.Option(help="Finished samples are kept here.")] = Path("out/mesh-proof"),
+) -> None:
+    """How often the proof of a mesh holds, over generated samples of every anatomy.
+
+    Ctrl-C keeps what is finished; the same command again goes on.
+    """
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.evaluate.bench.mesh_proof import run
+
+    models = tuple(model or ANATOMIES)
+    output.result(run(out, models, samples, resolution, tetrahedra, seed, cache, tell=output.print))
+
+
+@app.command("mesh")
+@with_output
+def mesh_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for mesh.json and mesh.md.")] = Path("results"),
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 3,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=16)] = 128,
+    anatomy: Annotated[
+        list[str] | None, typer.Option("--anatomy", "-a", help="Repeatable; default: all four.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the phantoms.", min=0)] = 0,
+) -> None:
+    """Surfaces against VTK's surface nets and marching cubes per tissue: time, volumes, open edges."""
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.evaluate.bench.mesh import run
+
+    output.result(run(out, tuple(anatomy or ANATOMIES), resolution, rounds, seed, tell=output.print))
+
+
+@app.command("cohort")
+@with_output
+def cohort_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for cohort.json and cohort.md.")] = Path("results"),
+    patients: Annotated[int, typer.Option(help="Fake patients per timed run.", min=8)] = 60,
+    many: Annotated[int, typer.Option(help="Requests of the simulated cluster.", min=100)] = 100_000,
+) -> None:
+    """Two workers against one, the driver's overhead and memory, and a plan of a cluster's cohort."""
+    from anatomica.cohort.bench import run
+
+    output.result(run(out, patients, many, tell=output.print))
+
+
+@app.command("quantities")
+@with_output
+def quantities_command(
+    output: Output,
+    out: Annotated[Path, typer.Option(help="Folder for quantities.json and .md.")] = Path("results"),
+    phantoms: Annotated[int, typer.Option(help="Phantoms per anatomy.", min=1)] = 100,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=32)] = 128,
+    anatomy: Annotated[
+        list[str] | None, typer.Option("--anatomy", "-a", help="Repeatable; default: all four.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The first phantom's seed.", min=0)] = 100_000,
+    cache: Annotated[
+        Path, typer.Option(help="Where each phantom's numbers are kept, so that a stopped run goes on.")
+    ] = Path("out/quantities"),
+) -> None:
+    """Named quantities measured on phantoms against the truth of their analytic shapes: bias, mean and 95th
+    percentile of the error, worst first.
+
+    Example: `anatomica bench quantities --phantoms 10 --anatomy spinal --out out`
+    """
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.evaluate.bench.quantities import run
+
+    names = tuple(anatomy or ANATOMIES)
+    output.result(run(out, phantoms, resolution, names, seed, cache, tell=output.print))

@@ -19,7 +19,7 @@ def usable_device(name: str) -> str:
         torch.zeros(1, device=name).item()
     except (RuntimeError, AssertionError) as error:
         there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-        reason = str(error).splitlines()[0].split(". ")[0]
+        reason = (str(error).splitlines() or ["it is unknown"])[0].split(". ")[0]
         raise AnatomicaError(
             f"--device {name!r} cannot be used ({reason}); this machine has: {', '.join(there)}"
         ) from None

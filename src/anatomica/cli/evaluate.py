@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from anatomica.cli.numbers import not_negative
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
@@ -24,7 +25,7 @@ def evaluate(
         str,
         typer.Argument(
             help="geometric, topological, partial-decoding, topological-speed, guidance-weight, "
-            "softmax-temperature, topological-resolution, multiscale, memorisation; or docs."
+            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks; or docs."
         ),
     ],
     profile: Annotated[
@@ -37,7 +38,12 @@ def evaluate(
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Sampling steps.")] = None,
     eta: Annotated[
         float | None,
-        typer.Option("--eta", min=0, help="Fresh noise of the multistep sampler; default: the model's."),
+        typer.Option(
+            "--eta",
+            parser=not_negative,
+            metavar="<float>",
+            help="Fresh noise of the multistep sampler; default: the model's.",
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -53,6 +59,13 @@ def evaluate(
         Path | None,
         typer.Option("--models", help="Folder with one model per anatomy; default: the shipped ones."),
     ] = None,
+    half: Annotated[
+        str,
+        typer.Option(
+            "--targets",
+            help="Whose targets: of test patients (tables) or of development patients (tuning).",
+        ),
+    ] = "test",
     baselines: Annotated[
         Path, typer.Option("--baselines", help="What `anatomica train baseline` made.")
     ] = BASELINES,
@@ -82,19 +95,25 @@ def evaluate(
 
         anatomica evaluate geometric --profile here --only anatomica-gn --data caches
 
-        anatomica evaluate docs     # links results/ from docs/results.md, older tables marked
+        anatomica evaluate asks --profile here --only aortic
+
+        anatomica evaluate docs     # results/ into docs/results.md and docs/meshes.md, older tables marked
     """
-    from anatomica.evaluate.experiments.page import update_page
+    from anatomica.evaluate.experiments.page import PAGES, update_page
 
     if out is None:
         out = QUICK_RESULTS if profile == "quick" and name != "docs" else RESULTS
     if name == "docs":
-        page = Path("docs/results.md")
-        states = update_page(page, out)
-        output.print(f"{page}: {len(states)} tables" if states else f"{page}: no results yet")
-        for table, state in states.items():
-            output.print(f"  {table}: {state}")
-        output.result({"page": page, "tables": states})
+        pages = [page for page in PAGES if page.is_file()] or PAGES[:1]
+        found = {page: update_page(page, out) for page in pages}
+        for page, states in found.items():
+            output.print(f"{page}: {len(states)} tables" if states else f"{page}: no results yet")
+            for table, state in states.items():
+                output.print(f"  {table}: {state}")
+        output.result({"pages": {str(page): states for page, states in found.items()}})
+        return
+    if name == "asks":
+        output.result(run_asks(output.print, profile, samples, only, models, out))
         return
     written = run(
         name,
@@ -106,6 +125,7 @@ def evaluate(
         only,
         data,
         models,
+        half,
         baselines,
         cache,
         out,
@@ -114,6 +134,23 @@ def evaluate(
         output.quiet,
     )
     output.result(written)
+
+
+def run_asks(
+    tell, profile: str, samples: int | None, only: list[str] | None, models: Path | None, out: Path
+) -> dict[str, Any]:
+    """Asks of named quantities, without a reference; --only names anatomies."""
+    from anatomica.cli.checks import writable_folder
+    from anatomica.evaluate.experiments import asks
+
+    singles, triples, paper, phantoms = asks.amounts(profile)
+    for name in only or ():
+        if name not in asks.ALL:
+            raise AnatomicaError(f"--only {name!r} is not an anatomy here: {', '.join(asks.ALL)}")
+    writable_folder(out)
+    found = asks.run(out, tell, only or asks.ALL, samples or singles, triples, paper, phantoms, models)
+    tell(asks.table(found["summary"]))
+    return found
 
 
 def run(
@@ -126,6 +163,7 @@ def run(
     only: list[str] | None,
     data: Path | None,
     models: Path | None,
+    half: str,
     baselines: Path,
     cache: Path,
     out: Path,
@@ -137,6 +175,7 @@ def run(
     from dataclasses import replace
 
     from anatomica.cli.checks import writable_folder
+    from anatomica.data.cache import Half
     from anatomica.evaluate.experiments.catalogue import experiment
     from anatomica.evaluate.experiments.lab import Lab
     from anatomica.evaluate.experiments.plan import profile as profile_of
@@ -145,7 +184,9 @@ def run(
     chosen = experiment(name)
     amount = profile_of(profile, samples, steps)
     amount = replace(amount, batch=batch or amount.batch)
-    lab = Lab(cache, baselines, amount.phantoms, data, models, eta, quiet)
+    if half not in get_args(Half):
+        raise AnatomicaError(f"--targets {half!r} is not one of {', '.join(get_args(Half))}")
+    lab = Lab(cache, baselines, amount.phantoms, data, models, eta, quiet, half)  # type: ignore[arg-type]
     cells = chosen.cells(amount, lab)
     known = sorted({c.task for c in cells} | {c.method.key for c in cells})
     for word in only or ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 WHAT = "What to generate"
 HOW = "How"
-BESIDE_A_RECIPE = ("recipe", "model", "device", "out", "dry_run", "quiet", "json")
+BESIDE_A_RECIPE = ("recipe", "model", "device", "out", "mesh", "dry_run", "quiet", "json")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +29,11 @@ def register(app: typer.Typer) -> None:
 def generate(
     output: Output,
     ctx: typer.Context,
+    of: Annotated[
+        str | None,
+        typer.Argument(metavar="ANATOMY", help="The same as --anatomy.", show_default=False),
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for label maps, pictures and the report.")],
     anatomy: Annotated[
         str | None,
@@ -40,6 +46,15 @@ def generate(
     spec: Annotated[
         Path | None,
         typer.Option(help="Your own spec as YAML (start from: anatomica tasks show).", rich_help_panel=WHAT),
+    ] = None,
+    asks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A named quantity and what it should be, as often as you like: KEY=45, KEY=40..50, "
+            '"KEY<=1.25", KEY=p90, "KEY=+10 %" (see: anatomica quantities).',
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     like: Annotated[
         Path | None,
@@ -62,7 +77,7 @@ def generate(
     recipe: Annotated[
         Path | None,
         typer.Option(
-            help="A report.json: make its label maps again. Takes only --model, --device and --out.",
+            help="A report.json: make its label maps again. Takes only --model, --device, --mesh and --out.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -127,6 +142,14 @@ def generate(
             rich_help_panel=HOW,
         ),
     ] = True,
+    mesh: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mesh",
+            help="Also write surfaces, proved in the report: stl, ply, vtp or gltf, repeatable. For "
+            "tetrahedra see: anatomica export.",
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...", rich_help_panel=HOW)] = "cpu",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Place and compare what is asked, say the plan, draw nothing.")
@@ -139,6 +162,8 @@ def generate(
     - `anatomica generate --anatomy cardiac --samples 8 --out out/hearts`
 
     - `anatomica generate --task right-ventricle --like patient.nii.gz --samples 4 --out out/rv`
+
+    - `anatomica generate aortic --set ao.stj.diameter_mm=32 --set "ao.tortuosity<=1.25" --out out/wide`
 
     - `anatomica generate --spec big-ventricle.yaml --until-met 4 --out out/big`
 
@@ -154,22 +179,23 @@ def generate(
     once, each error counted in its tolerance (2 %, 1 mm, 0.02 unless the spec says otherwise; Betti numbers
     are exact). `gradient` is the paper's update, by the spec's weights; it needs more steps (`--steps 100`).
 
-    Writes one NIfTI per sample with colour tables, a contact sheet, report.json (with the recipe) and
-    report.html. The final label maps are measured as `anatomica measure` does. A target unlike anything in
-    the training population is reported before sampling, and still tried; a sample unlike every training
-    patient is named after sampling. Ctrl-C keeps what is finished, with its report.
+    Writes one NIfTI per sample with colour tables and its latent (for `anatomica export`), a contact sheet,
+    report.json (with the recipe) and report.html. The final label maps are measured as `anatomica measure`
+    does. A target unlike anything in the training population is reported before sampling, and still tried; a
+    sample unlike every training patient is named after sampling. Ctrl-C keeps what is finished, with its
+    report.
     """
     from anatomica.cli.checks import check_option, usable_device
     from anatomica.cli.sampling import plan, run
 
-    device = usable_device(device)
+    device, surfaces = usable_device(device), check_surfaces(mesh or ())
     if recipe is not None:
         refuse_beside_a_recipe(ctx)
         arguments, prior, wanted, resolved = from_recipe(output, recipe, model, device)
     else:
         from anatomica.cli.measure import pick_spec
         from anatomica.generation.recipe import check_arguments
-        from anatomica.generation.resolve import resolve_for
+        from anatomica.generation.resolve import resolve_for, with_asks, with_counts
         from anatomica.prior.zoo import load_model
 
         paper_v = decoder == "conv" and solver == "gradient"
@@ -191,20 +217,41 @@ def generate(
             },
         )
         wanted = pick_spec(task, spec, None)
+        if of is not None and anatomy not in (None, of):
+            raise AnatomicaError(f"give the anatomy once: {of} or --anatomy {anatomy}")
+        anatomy = of or anatomy
         kind = anatomy or (wanted.anatomy if wanted is not None else None)
         if kind is None and model is None:
             raise AnatomicaError("nothing to generate: give --anatomy, --task, --spec, --recipe or --model")
-        if wanted is None and (like is not None or like_phantom is not None):
-            raise AnatomicaError("--like gives a spec its targets: add --task or --spec")
+        if wanted is None and not asks and (like is not None or like_phantom is not None):
+            raise AnatomicaError("--like gives a spec its targets: add --set, --task or --spec")
+        if labels is not None and like is None:
+            raise AnatomicaError("--labels says how --like names its labels: give --like FILE too")
         prior = load_model(model if model is not None else str(kind), device)
         check_option(anatomy, prior.about, model if model is not None else "the model")
         wanted = None if wanted is None else wanted.of(prior.about)
+        if asks:
+            wanted = with_asks(wanted, asks, prior.about)
+        wanted = None if wanted is None else with_counts(wanted, prior)
         reference = read_reference(arguments, prior)
         resolved = () if wanted is None else resolve_for(prior, wanted, reference)
     if dry_run:
         plan(output, arguments, prior, wanted, resolved)
     else:
-        run(output, out, arguments, prior, wanted, resolved)
+        run(output, out, arguments, prior, wanted, resolved, surfaces)
+
+
+def check_surfaces(kinds: Sequence[str]) -> tuple[str, ...]:
+    """Formats of surfaces, which are cheap enough to be written beside every sample."""
+    from anatomica.mesh.formats import SURFACES
+
+    for kind in kinds:
+        if kind not in SURFACES:
+            raise AnatomicaError(
+                f"--mesh {kind!r} is not a format of surfaces; allowed: {', '.join(SURFACES)} (for "
+                "tetrahedra: anatomica export)"
+            )
+    return tuple(kinds)
 
 
 def refuse_beside_a_recipe(ctx: typer.Context) -> None:
@@ -214,13 +261,15 @@ def refuse_beside_a_recipe(ctx: typer.Context) -> None:
         if option.name not in BESIDE_A_RECIPE and source is not None and source.name == "COMMANDLINE":
             raise AnatomicaError(
                 f"{option.opts[0]} is decided by the recipe; leave it out (a recipe takes only --model, "
-                "--device and --out)"
+                "--device, --mesh and --out)"
             )
 
 
 def from_recipe(output: Output, path: Path, folder: Path | None, device: str):
     """Arguments, model, spec and placed constraints of a report.json; the model must be the same one."""
     from anatomica.generation.recipe import changed_versions, read_recipe
+    from anatomica.measurement.goals import constraints_in
+    from anatomica.measurement.possible import refuse_impossible
     from anatomica.prior.zoo import load_model
 
     made = read_recipe(path)
@@ -230,11 +279,12 @@ def from_recipe(output: Output, path: Path, folder: Path | None, device: str):
             f"{path} was made by model {made.model_hash}, this {prior.anatomy} model is {prior.hash}: the "
             "label maps would differ; give the right one with --model FOLDER"
         )
-    if made.spec is None and prior.layouts_hash != made.layouts_hash:
+    if (made.spec is None or made.spec.ask) and prior.layouts_hash != made.layouts_hash:
         raise AnatomicaError(
             f"{path}: its samples did not begin in the layouts of this {prior.anatomy} model: the label maps "
             "would differ; give the right model with --model FOLDER"
         )
+    refuse_impossible(constraints_in(made.resolved), prior.frame)
     if changed := changed_versions(made):
         output.print(
             f"warning: {path} was made with {', '.join(changed)}: label maps may differ", style="yellow"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anatomica.cli.anatomies import ANATOMY_HELP
 from anatomica.cli.output import Output, with_output
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, naming
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +27,10 @@ def register(app: typer.Typer) -> None:
 def measure_command(
     output: Output,
     source: Annotated[
-        Path, typer.Argument(help="A multi-label NIfTI, or a folder with one binary mask per structure.")
+        Path,
+        typer.Argument(
+            help="A multi-label NIfTI, a folder of masks named after tissues, or a folder of label maps."
+        ),
     ],
     anatomy: Annotated[str, typer.Option(help=ANATOMY_HELP)],
     task: Annotated[str | None, typer.Option(help="One of the paper's tasks (see: anatomica tasks).")] = None,
@@ -36,12 +39,16 @@ def measure_command(
         str | None,
         typer.Option(help="How the file's labels are named: a vocabulary's name or a YAML mapping."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for measurement.json and measurement.png.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the numbers and the picture.")] = None,
     resolution: Annotated[int, typer.Option(help="Voxels along the anatomy's cube.", min=16, max=512)] = 128,
 ) -> None:
     """Measure a segmentation in mL and mm: how big, where, what shape, how many pieces.
 
-    Without --task or --spec every tissue is measured as a whole. Examples:
+    Without --task or --spec all named quantities of the anatomy are measured (see: anatomica quantities) and
+    shown beside the training population; of a folder of label maps as one CSV, one row per file. Tissues of
+    an anatomy of your own are measured as a whole. Examples:
+
+        anatomica measure heart.nii.gz --anatomy cardiac --out out/heart
 
         anatomica measure heart.nii.gz --anatomy cardiac --task right-ventricle --out out/rv
 
@@ -51,14 +58,20 @@ def measure_command(
 
     from anatomica.anatomy.catalogue import anatomy as named
     from anatomica.anatomy.nifti import load
+    from anatomica.cli.statistics import measure_all
     from anatomica.files import write_text
     from anatomica.measurement.measure import measure, to_dict
     from anatomica.report.wires import measurement_picture
+    from anatomica.spec.vocabulary import entries
 
     kind = named(anatomy)
     wanted = pick_spec(task, spec, kind)
+    if wanted is None and entries(kind.name):
+        measure_all(output, source, kind, labels, out, resolution)
+        return
     label_map = load(source, kind, labels)
-    result = measure(label_map, wanted, resolution, kind)
+    with naming(source):
+        result = measure(label_map, wanted, resolution, kind)
     if not any(bool(m.domains.valid.any()) for m in result.measured):
         reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)
         present = ", ".join(label_map.present()) or "none"
@@ -92,15 +105,16 @@ def pick_spec(task: str | None, path: Path | None, about: Anatomy | None) -> Spe
 
 def measurement_table(result: Measurement) -> Table:
     """Requested structures and what was measured, in mL and mm."""
+    from rich.markup import escape
     from rich.table import Table
 
     from anatomica.measurement.measure import domain_dict
 
-    table = Table(title=f"{result.spec.name} ({result.frame.anatomy.name})")
+    table = Table(title=escape(f"{result.spec.name} ({result.frame.anatomy.name})"))
     for name, side in (
         ("constraint", "left"),
         ("domain", "left"),
-        ("volume mL", "right"),
+        ("volume, section or wall", "right"),
         ("centroid mm (R, A, S)", "right"),
         ("ellipsoid semi-axes mm", "right"),
         ("components loops voids", "right"),
@@ -113,17 +127,31 @@ def measurement_table(result: Measurement) -> Table:
                 f" {k + 1}/{m.domains.count}" if m.domains.count > 1 else ""
             )
             if not d["valid"]:
-                table.add_row(m.constraint.name, label, f"[yellow]not measured: {d['reason']}[/]")
+                reason = f"[yellow]not measured: {escape(d['reason'])}[/]"
+                table.add_row(escape(m.constraint.name), label, reason)
                 continue
             table.add_row(
-                m.constraint.name,
+                escape(m.constraint.name),
                 label,
-                f"{d['volume_ml']:.4g}",
+                size_in_words(d),
                 ", ".join(f"{x:.1f}" for x in d["centroid_mm"]),
                 " x ".join(f"{x:.1f}" for x in d["ellipsoid_semi_axes_mm"]),
                 f"{d['betti']['b0']} {d['betti']['b1']} {d['betti']['b2']}",
             )
     return table
+
+
+def size_in_words(domain: dict[str, Any]) -> str:
+    """A domain's volume; where it is a section its area and diameter, where it is a ray the wall's thickness.
+
+    >>> size_in_words({"volume_ml": 1.6, "area_mm2": 804.2, "diameter_mm": 32.0})
+    '804 mm2, diameter 32.0 mm'
+    """
+    if "area_mm2" in domain:
+        return f"{domain['area_mm2']:.3g} mm2, diameter {domain['diameter_mm']:.1f} mm"
+    if "thickness_mm" in domain:
+        return f"{domain['thickness_mm']:.3g} mm thick"
+    return f"{domain['volume_ml']:.4g} mL"
 
 
 tasks_app = typer.Typer(help="The paper's tasks by name.", invoke_without_command=True)

@@ -34,6 +34,7 @@ def models_command(
     - `anatomica models`
     - `anatomica models runs/models/cardiac --markdown`
     """
+    from rich.markup import escape
     from rich.table import Table
 
     from anatomica.prior.zoo import card_numbers, shipped
@@ -48,7 +49,7 @@ def models_command(
         rows.insert(1, ["---"] * len(rows[0]))
         output.print("\n".join(f"| {' | '.join(r)} |" for r in rows))
         return
-    table = Table(*rows[0])
+    table = Table(*map(escape, rows[0]))
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     output.print(table)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -48,8 +48,12 @@ class Output:
     def result(self, content: Mapping[str, Any]) -> None:
         """The command's outcome as one JSON object, under --json; a command calls this once, at its end."""
         if self.programs is not None:
-            text = json.dumps(content, indent=1, default=_plain)
-            self.programs.write(text + "\n")
+            self.result_in_pieces([json.dumps(content, indent=1, default=_plain), "\n"])
+
+    def result_in_pieces(self, pieces: Iterable[str]) -> None:
+        """The same of an outcome too large for the memory: its JSON, piece by piece."""
+        if self.programs is not None:
+            self.programs.writelines(pieces)
             self.programs.flush()
 
 

@@ -99,6 +99,17 @@ def phantom_population(
     ] = 16,
     results: Annotated[Path, typer.Option("--results", help="Folder of the JSON files.")] = Path("results"),
     docs: Annotated[Path, typer.Option("--docs", help="Folder of the page and its pictures.")] = Path("docs"),
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            help="Real patients instead: a folder of NIfTI label maps, or a CSV of spinal keypoints.",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="How the real files' labels are named: a vocabulary's name or a YAML mapping."),
+    ] = None,
 ) -> None:
     """Compare a population with published normal values; write JSON, a page and contact sheets.
 
@@ -106,8 +117,26 @@ def phantom_population(
     that a mean lies outside one published SD or that the stated topology is true in less than 99 % of the
     patients.
 
-    Example: `anatomica phantom-population --anatomy cardiac --count 200`
+    With --against the phantoms of one anatomy are compared with your real patients instead: volumes,
+    centroids and principal extents of the structures (spines: spacing and turns by level), how well a
+    nearest-neighbour classifier tells the two apart (1-NNA) and the Frechet distance. JSON and a picture go
+    to the --results folder; the picture shows your patients.
+
+    Examples:
+
+    `anatomica phantom-population --anatomy cardiac --count 200`
+
+    `anatomica phantom-population --anatomy cardiac --against hearts --labels mapping.yaml`
+
+    `anatomica phantom-population --anatomy spinal --against keypoints.csv.gz`
     """
+    if against is not None:
+        from anatomica.cli.against import compare_with_real
+
+        compare_with_real(output, against, anatomy or [], labels, count, resolution, results)
+        return
+    if labels is not None:
+        raise AnatomicaError("--labels names the labels of real files; give their folder with --against")
     from rich.progress import Progress
 
     from anatomica.anatomy.catalogue import ANATOMIES

@@ -41,7 +41,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The cache's folder; made
 Resolution = Annotated[
     int, typer.Option("--resolution", "-n", min=8, max=512, help="Voxels per edge; the paper's is 128.")
 ]
-Workers = Annotated[int, typer.Option("--workers", "-j", min=0, help="Processes; 0 takes one per core.")]
+Workers = Annotated[
+    int, typer.Option("--workers", "-j", min=0, max=1024, help="Processes; 0 takes one per core.")
+]
 Missing = Annotated[
     bool,
     typer.Option("--missing/--no-missing", help="Leave out a case that lacks a tissue the anatomy needs."),

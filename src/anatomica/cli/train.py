@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anatomica.anatomy.bounds import MOST_SEED
-from anatomica.cli.checks import check_cache, check_option
+from anatomica.cli.checks import check_cache, check_option, usable_device
+from anatomica.cli.numbers import not_negative, positive
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
@@ -39,8 +40,18 @@ Data = Annotated[Path, typer.Option("--data", "-d", help="The cache's folder.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The run's folder; made if it is not there.")]
 PresetName = Annotated[str, typer.Option("--preset", "-p", help="small (64^3, CPU) or paper (128^3, GPU).")]
 Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Optimizer steps.")]
-Minutes = Annotated[float | None, typer.Option("--minutes", help="Training time; the schedule fits it.")]
-Lr = Annotated[float | None, typer.Option("--lr", help="Peak learning rate; default: the preset's.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        "--minutes", parser=positive, metavar="<float>", help="Training time; the schedule fits it."
+    ),
+]
+Lr = Annotated[
+    float | None,
+    typer.Option(
+        "--lr", parser=positive, metavar="<float>", help="Peak learning rate; default: the preset's."
+    ),
+]
 BatchSize = Annotated[int | None, typer.Option("--batch", min=1, help="Batch over all processes.")]
 Optimizer = Annotated[str | None, typer.Option("--optimizer", help="adamw or muon; default: the preset's.")]
 Seed = Annotated[
@@ -51,7 +62,9 @@ From = Annotated[
     typer.Option("--from", help="Start from this model's weights: a shipped anatomy or a model's folder."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's checkpoint.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, ...")]
+Device = Annotated[
+    str, typer.Option("--device", callback=lambda name: usable_device(name), help="cpu, cuda, ...")
+]
 Bf16 = Annotated[bool, typer.Option("--bf16", help="bfloat16 autocast.")]
 Compile = Annotated[bool, typer.Option("--compile", help="torch.compile the objective.")]
 Recompute = Annotated[bool, typer.Option("--checkpointing", help="Recompute blocks: less memory, more time.")]
@@ -79,7 +92,12 @@ def autoencoder(
     ] = False,
     kl: Annotated[
         float | None,
-        typer.Option("--kl", help="Weight of the KL, summed over the latent; default: the preset's."),
+        typer.Option(
+            "--kl",
+            parser=not_negative,
+            metavar="<float>",
+            help="Weight of the KL, summed over the latent; default: the preset's.",
+        ),
     ] = None,
     seed: Seed = 0,
     start: From = None,
@@ -96,7 +114,8 @@ def autoencoder(
     from anatomica.prior.presets import preset as preset_of
     from anatomica.prior.training.train import RunOptions, train_autoencoder
 
-    config, about = preset_of(preset), _about(data, anatomy)
+    about = _about(data, anatomy)
+    config = preset_of(preset, about.column)
     training = _override(config.train_autoencoder, lr, batch, optimizer)
     if full_grid:
         training = dataclasses.replace(training, points=0)
@@ -150,7 +169,8 @@ def decoders(
     from anatomica.prior.training.train import RunOptions, train_autoencoder
     from anatomica.prior.zoo import steps_of
 
-    config, about = preset_of(preset), _about(data, anatomy)
+    about = _about(data, anatomy)
+    config = preset_of(preset, about.column)
     model, since = _start(start, about, "autoencoder")
     if model is None:
         known, before = _autoencoder_of(out, about)
@@ -203,21 +223,32 @@ def denoiser(
     compile: Compile = False,
     checkpointing: Recompute = False,
 ) -> None:
-    """The diffusion model in the latent space of the run's autoencoder.
+    """The diffusion model in the latent space of the run's autoencoder, or of the model of --from.
 
-    Example: `anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40`
+    Examples:
+
+        anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40
+
+        anatomica train denoiser -a cardiac -d caches/mine -o runs/mine --from cardiac --minutes 20
+
+        anatomica train export runs/mine --from cardiac -d caches/mine -o models/mine
     """
     from anatomica.prior.presets import preset as preset_of
+    from anatomica.prior.training.run import has_autoencoder
     from anatomica.prior.training.train import RunOptions, train_denoiser
 
-    config, about = preset_of(preset), _about(data, anatomy)
+    about = _about(data, anatomy)
+    config = preset_of(preset, about.column)
     training = _override(config.train_denoiser, lr, batch, optimizer)
-    model, _ = _autoencoder_of(out, about)
+    known, since = _start(start, about, "denoiser")
+    if known is not None and not has_autoencoder(out):
+        model = known.autoencoder
+    else:
+        model, _ = _autoencoder_of(out, about)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
     maps, _ = _load(data, config)
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
-    known, since = _start(start, about, "denoiser")
     train_denoiser(
         maps, model, out / "denoiser", about, config, budget, options, known and known.denoiser, since
     )
@@ -239,7 +270,9 @@ def baseline(
         list[str] | None, typer.Option("--conditioning", "-c", help="explicit or implicit; default: both.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Shipped anatomy or a model's folder.")] = "cardiac",
-    minutes: Annotated[float, typer.Option("--minutes", help="Training time of each.")] = 6.0,
+    minutes: Annotated[
+        float, typer.Option("--minutes", parser=positive, metavar="<float>", help="Training time of each.")
+    ] = 6.0,
     steps: Steps = None,
     lr: Lr = None,
     from_scratch: Annotated[
@@ -319,9 +352,9 @@ def _override(
         raise AnatomicaError(f"unknown optimizer {optimizer!r}; allowed: adamw, muon")
     return dataclasses.replace(
         training,
-        lr=lr or training.lr,
-        batch=batch or training.batch,
-        optimizer=optimizer or training.optimizer,
+        lr=training.lr if lr is None else lr,
+        batch=training.batch if batch is None else batch,
+        optimizer=training.optimizer if optimizer is None else optimizer,
     )
 
 

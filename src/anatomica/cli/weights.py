@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from anatomica.cli.checks import check_cache
+from anatomica.cli.numbers import not_negative, positive
 from anatomica.cli.output import Output, with_output
 from anatomica.cli.train import Data, train
+
+MEASURED = 200
+"""Training patients whose named quantities give the card's percentiles; one takes a second or so."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,12 +32,20 @@ def export(
     start: Annotated[
         str | None,
         typer.Option(
-            "--from", help="Take the denoiser of this model, from which the run's decoders started."
+            "--from", help="Take the part that the run did not train, decoders or denoiser, of this model."
         ),
     ] = None,
     fine: Annotated[
         Path | None,
         typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
+    ] = None,
+    private: Annotated[
+        bool | None,
+        typer.Option(
+            "--private/--not-private",
+            help="Keep no numbers of single patients in the folder, only percentiles and a fitted Gaussian; "
+            "default: unless the data are phantoms.",
+        ),
     ] = None,
 ) -> None:
     """Write a run as a model folder (fp16 safetensors and card.json) that `load_model` reads.
@@ -45,24 +57,28 @@ def export(
     from anatomica.prior.training.weights import held_out_maps
     from anatomica.prior.zoo import load_model
 
+    base = None if start is None else load_model(start)
     maps = held_out = finer = None
     notes: dict[str, object] = {}
     if data is not None:
         from anatomica.data.dataset import LabelMapDataset
 
-        autoencoder, record = read_autoencoder(run)
-        about = from_card(record, str(run))
-        n = autoencoder.config.n
+        if base is not None:
+            about, n = base.about, base.n
+        else:
+            autoencoder, record = read_autoencoder(run)
+            about, n = from_card(record, str(run)), autoencoder.config.n
         for cache in (data, fine):
             if cache is not None:
                 check_cache(cache, about, run)
         maps = LabelMapDataset(data, "train", n).load_all()
         validation = LabelMapDataset(data, "validation", n)
         held_out, finer = held_out_maps(validation, about.name, fine)
-        sources = sorted({case.source for case in validation.cases})
+        source = str(validation.cache.settings.get("source", "unknown"))
+        private = source != "phantoms" if private is None else private
+        sources = [source] if private else sorted({case.source for case in validation.cases})
         notes["data"] = {"sources": sources[:8], "train": len(maps), "held_out": len(held_out)}
-    base = None if start is None else load_model(start)
-    folder = export_run(run, out, maps, held_out, finer, notes=notes, base=base)
+    folder = export_run(run, out, maps, held_out, finer, notes=notes, base=base, private=bool(private))
     size = sum(p.stat().st_size for p in folder.iterdir()) / 1e6
     output.print(f"wrote {folder} ({size:.1f} MB)")
     output.result({"folder": folder, "megabytes": round(size, 1), "hash": load_model(folder).hash})
@@ -75,7 +91,12 @@ def check(
     samples: Annotated[int, typer.Option("--samples", min=8, help="Unconditional samples to draw.")] = 64,
     eta: Annotated[
         float | None,
-        typer.Option("--eta", min=0, help="Fresh noise of its multistep sampler; the card keeps it."),
+        typer.Option(
+            "--eta",
+            parser=not_negative,
+            metavar="<float>",
+            help="Fresh noise of its multistep sampler; the card keeps it.",
+        ),
     ] = None,
     layouts: Annotated[
         bool | None,
@@ -95,7 +116,8 @@ def check(
     """Measure a model: reconstruction of held-out patients, and samples compared with the population.
 
     Of samples: volumes, Frechet distance, Dice to the nearest training patient. The card also gets which
-    tissues touch in the training patients, by which `anatomica generate` repairs label maps.
+    tissues touch in the training patients, by which `anatomica generate` repairs label maps, and percentiles
+    of their named quantities (see: anatomica quantities).
 
     Example: `anatomica train check models/cardiac --data caches/cardiac`
     """
@@ -104,13 +126,16 @@ def check(
 
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.experiments.prior import quality, sampling_curve
-    from anatomica.files import write_text
     from anatomica.prior.neighbours import neighbours_of
+    from anatomica.prior.percentiles import measured, percentiles_of
+    from anatomica.prior.redraw import redraw_limits
     from anatomica.prior.sampler import sampling_to_dict
     from anatomica.prior.training.evaluate import reconstruction
     from anatomica.prior.training.latents import layouts_of
+    from anatomica.prior.training.run import HELD_OUT, MOST_PATIENTS, REDRAWN
     from anatomica.prior.training.weights import held_out_maps
-    from anatomica.prior.zoo import load_model, set_layouts
+    from anatomica.prior.zoo import load_model, set_layouts, write_card
+    from anatomica.spec.vocabulary import entries
 
     prior = load_model(model)
     check_cache(data, prior.about, model)
@@ -119,16 +144,30 @@ def check(
         set_layouts(model, layouts_of(maps, prior.autoencoder, prior.scaler) if layouts else None)
         prior = load_model(model)
     held_out, finer = held_out_maps(LabelMapDataset(data, "validation", prior.n), prior.anatomy, fine)
-    neighbours = neighbours_of(maps.numpy(), len(prior.table))
+    neighbours = neighbours_of(maps[:MOST_PATIENTS].numpy(), len(prior.table))
+    limits = prior.card.get("redrawn")
+    if limits is None:
+        limits = redraw_limits(prior.autoencoder, prior.denoiser, prior.scaler, maps[:REDRAWN])
     sampling = prior.sampling if eta is None else replace(prior.sampling, eta=eta)
-    prior = replace(prior, sampling=sampling, neighbours=neighbours)
+    card = prior.card | {"redrawn": limits}
+    prior = replace(prior, sampling=sampling, neighbours=neighbours, card=card)
     numbers = {
         "sampling": sampling_to_dict(sampling),
         "neighbours": neighbours.to_dict(prior.table),
-        "reconstruction": reconstruction(prior.autoencoder, held_out, prior.table, finer).as_dict(),
+        "reconstruction": reconstruction(
+            prior.autoencoder, held_out[:HELD_OUT], prior.table, finer
+        ).as_dict(),
         "samples": quality(prior, maps, held_out, samples),
     }
-    write_text(model / "card.json", json.dumps(prior.card | numbers, indent=1) + "\n")
+    if entries(prior.anatomy):
+        measured_maps = maps[:MEASURED].numpy()
+        patients = (prior.label_map(one) for one in measured_maps)
+        source = f"{len(measured_maps)} training patients at {prior.n}^3"
+        found = percentiles_of(
+            measured(patients, prior.about), source, extremes=not prior.card.get("private", False)
+        )
+        numbers["quantities"] = found.to_dict()
+    write_card(model, prior.card | numbers)
     output.print(json.dumps(numbers, indent=2))
     if curve is not None:
         sampling_curve(prior, held_out, curve, tell=output.print)
@@ -142,9 +181,13 @@ def all_(
         Path | None, typer.Option("--weights", help="Where models go; default: the package's weights.")
     ] = None,
     anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Only these.")] = None,
-    count: Annotated[int, typer.Option("--count", help="Phantoms per anatomy.")] = 600,
-    autoencoder_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 20.0,
-    denoiser_minutes: Annotated[float, typer.Option(help="Per anatomy.")] = 45.0,
+    count: Annotated[int, typer.Option("--count", min=1, help="Phantoms per anatomy.")] = 4000,
+    autoencoder_minutes: Annotated[
+        float, typer.Option(parser=positive, metavar="<float>", help="Per anatomy.")
+    ] = 20.0,
+    denoiser_minutes: Annotated[
+        float, typer.Option(parser=positive, metavar="<float>", help="Per anatomy.")
+    ] = 45.0,
     workers: Annotated[int, typer.Option("--workers", "-j", min=1, help="Processes that draw phantoms.")] = 2,
 ) -> None:
     """Every shipped weight from nothing: draw phantoms, train, export. About 70 minutes per anatomy, 2 cores.
