@@ -178,6 +178,12 @@ def test_a_latent_that_does_not_fit_is_not_used(generated, tmp_path) -> None:
     assert "is not a latent" in str(result.exception)
 
 
+def test_a_model_without_a_latent_is_said(generated, file, tmp_path) -> None:
+    result = run(file, "--to", "ply", "--model", generated[0], "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "there is no latent beside the label map" in " ".join(result.output.split())
+
+
 def test_dicom_segmentation(tmp_path) -> None:
     save(phantom("coronary", 3, 32).label_map, tmp_path / "artery.nii.gz")
     out = tmp_path / "out"
@@ -236,10 +242,21 @@ def test_masks_and_folders_of_label_maps(patient, tmp_path) -> None:
         ("FILE --to dicom-seg", "no SNOMED CT code"),
         ("FOLDER --to stl", "give --anatomy"),
         ("nowhere.nii.gz --to stl", "no such file"),
+        ("NOTHING --to stl", "nothing: the folder holds no label map"),
+        ("NOTHING --to stl --anatomy cardiac", "nothing: the folder holds no label map"),
+        ("EMPTY --to stl", "empty.nii.gz: the label map has no tissue"),
+        ("EMPTY --to dicom-seg --anatomy cardiac", "empty.nii.gz: the label map has no tissue"),
+        ("FILE --to dicom-seg --ct nowhere", "nowhere: no such folder"),
+        ("FILE --to vtu --fine lung", "unknown tissue 'lung'"),
+        ("FILE --to vtu --tissue lumen --fine wall", "--fine wall: the tissue does not occur"),
+        ("FILE --to stl --model NOTHING", "nothing"),
     ],
 )
-def test_mistakes_are_sentences(words, sentence, file, tmp_path) -> None:
-    given = {"FILE": file, "FOLDER": file.parent}
+def test_mistakes_are_sentences(words, sentence, file, patient, tmp_path) -> None:
+    (tmp_path / "nothing").mkdir()
+    save(replace(patient, array=np.zeros_like(patient.array)), tmp_path / "empty" / "empty.nii.gz")
+    given = {"FILE": file, "FOLDER": file.parent, "NOTHING": tmp_path / "nothing"}
+    given["EMPTY"] = tmp_path / "empty" / "empty.nii.gz"
     result = run(*(given.get(w, w) for w in words.split()), "--out", tmp_path / "out")
     assert isinstance(result.exception, AnatomicaError), result.output
     assert sentence in str(result.exception)

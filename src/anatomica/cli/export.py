@@ -152,8 +152,6 @@ def export_command(
     )
     about = None if anatomy is None else named(anatomy)
     paths = cases(source, about, labels)
-    if not paths:
-        raise AnatomicaError(f"{source}: the folder holds no label map (.nii or .nii.gz)")
     writable_folder(out)
     find = _models(model)
     made: list[Exported] = []
@@ -172,7 +170,7 @@ def export_command(
                 break
             done()
             if made and made[-1].name == case_name(path):
-                show(output, made[-1])
+                show(output, made[-1], model)
     for name, error in errors.items():
         output.print(f"{name}: {error}", style="red")
     output.print(outcome(made, errors, out))
@@ -188,15 +186,18 @@ def export_command(
 
 
 def _models(folder: Path | None):
-    """A finder of models by anatomy: the given folder's, else the shipped one; each is read once."""
+    """A finder of models by anatomy: the given folder's, which is read at once, else the shipped one; each is
+    read once."""
+    from anatomica.prior.zoo import load_model, shipped
+
+    given = None if folder is None else load_model(folder)
     known: dict[str, Model | None] = {}
 
     def find(name: str) -> Model | None:
-        from anatomica.prior.zoo import load_model, shipped
-
+        if given is not None:
+            return given
         if name not in known:
-            given = folder if folder is not None else name if name in shipped() else None
-            known[name] = None if given is None else load_model(given)
+            known[name] = load_model(name) if name in shipped() else None
         return known[name]
 
     return find
@@ -222,8 +223,8 @@ def progress(console: Console, count: int) -> Iterator[tuple]:
         yield tick, lambda: bar.update(task, advance=1)
 
 
-def show(output: Output, case: Exported) -> None:
-    """The proofs of one case and what was written."""
+def show(output: Output, case: Exported, model: Path | None) -> None:
+    """The proofs of one case and what was written; `model` is what --model gave."""
     from anatomica.mesh.proof import proof_table
     from anatomica.mesh.tetproof import histogram_lines, tet_table
 
@@ -235,8 +236,11 @@ def show(output: Output, case: Exported) -> None:
         place = "the field's own border" if case.on_field else "the voxels, smoothed"
         table.title = f"{case.name}: surface against label map, vertices from {place}"
         output.print(table)
-    if case.note:
-        output.print(f"{case.name}: vertices from the voxels only: {case.note}", style="yellow")
+    note = case.note
+    if model is not None and case.surface is not None and not case.on_field and not note:
+        note = f"there is no latent beside the label map, so {model} is not used"
+    if note:
+        output.print(f"{case.name}: vertices from the voxels only: {note}", style="yellow")
     if case.tetrahedra is not None:
         output.print(tet_table(case.tetrahedra))
         output.print("smallest dihedral angle of each tetrahedron")

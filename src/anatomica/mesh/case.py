@@ -30,8 +30,11 @@ def cases(source: Path, about: Anatomy | None, mapping: str | None) -> list[Path
     """
     if not source.is_dir():
         return [source]
+    files = sorted(p for p in source.iterdir() if is_nifti(p))
+    if not files:
+        raise AnatomicaError(f"{source}: the folder holds no label map (.nii or .nii.gz)")
     if (source / "report.json").is_file():
-        return sorted(p for p in source.iterdir() if is_nifti(p))
+        return files
     if about is None:
         raise AnatomicaError(
             f"{source} has no report.json of anatomica generate; give --anatomy, so that a folder of masks "
@@ -72,11 +75,19 @@ def field_of(path: Path, find: FindModel) -> Field | None:
     return Field(latent, model if model is not None and model.hash == latent.model else None)
 
 
+def read_label_map(path: Path, about: Anatomy | None, mapping: str | None) -> LabelMap:
+    """Read a label map that has some tissue."""
+    label_map = load(path, about, mapping)
+    if not label_map.array.any():
+        raise AnatomicaError(f"{path}: the label map has no tissue, so there is nothing to export")
+    return label_map
+
+
 def read_case(
     path: Path, about: Anatomy | None, mapping: str | None, tissues: tuple[str, ...], field: Field | None
 ) -> Case:
     """Read a label map and make its surface, on the border of the field if there is one."""
-    label_map = load(path, about, mapping)
+    label_map = read_label_map(path, about, mapping)
     part = only(label_map, tissues) if tissues else label_map
     note = "" if field is None else _note(field, label_map)
     if field is None or field.model is None or note:

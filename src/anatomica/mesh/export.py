@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from anatomica.anatomy.catalogue import Anatomy
-from anatomica.anatomy.nifti import is_nifti, load
+from anatomica.anatomy.nifti import is_nifti
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_json
 from anatomica.generation.latent import latent_path
-from anatomica.mesh.case import Case, Field, FindModel, case_name, field_of, only, read_case
+from anatomica.mesh.case import Case, Field, FindModel, case_name, field_of, only, read_case, read_label_map
 from anatomica.mesh.centreline import centrelines, write_centrelines
 from anatomica.mesh.dicom import KINDS as DICOMS
 from anatomica.mesh.dicom import RTSTRUCT, write_dicom
@@ -67,6 +67,8 @@ class ExportOptions:
             raise AnatomicaError(f"the options of tetrahedra need --to with one of {', '.join(VOLUMES)}")
         if self.ct is not None and not self.of(DICOMS):
             raise AnatomicaError(f"a CT series is for DICOM: add --to {' or '.join(DICOMS)}")
+        if self.ct is not None and not self.ct.is_dir():
+            raise AnatomicaError(f"{self.ct}: no such folder; give the one that holds the CT series")
 
     def of(self, kinds: Sequence[str]) -> list[str]:
         """Those of the kinds that are wanted."""
@@ -137,7 +139,7 @@ def export(
         book.keep("tetrahedra", files, {"proof": tet_proof.to_dict()})
     if dicom:
         tick("DICOM", 0.0)
-        label_map = load(path, about, mapping) if case is None else case.label_map
+        label_map = read_label_map(path, about, mapping) if case is None else case.label_map
         label_map = only(label_map, options.tissues) if options.tissues else label_map
         surface = None if case is None else case.surface
         written = write_dicom(out, name, label_map, surface, dicom, options.ct)

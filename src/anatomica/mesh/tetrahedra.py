@@ -187,6 +187,10 @@ GRID = 24
 def _sizes(surface: Surface, options: TetOptions, edge: float) -> dict[str, np.ndarray]:
     """A coarse grid of tetrahedra with the wanted edge length at its points: the fine one inside the fine
     tissues, growing to the coarse one over four coarse edges around them."""
+    for name in options.fine:
+        if surface.table[name].name not in surface.present():
+            there = ", ".join(surface.present())
+            raise AnatomicaError(f"--fine {name}: the tissue does not occur; there are: {there}")
     fine = options.fine_edge_mm or edge / 2
     low, high = surface.vertices.min(axis=0) - edge, surface.vertices.max(axis=0) + edge
     counts = np.maximum(2, np.ceil(GRID * (high - low) / (high - low).max()).astype(int))
