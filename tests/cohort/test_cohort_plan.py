@@ -131,6 +131,10 @@ def test_the_latent_correlation_of_normals_is_the_asked_one() -> None:
         ({"targets": {A: 3, B: {"uniform": [1, 2]}, "correlations": {f"{A}, {B}": 0.5}}}, "only one value"),
         ({"targets": {A: {"uniform": [2, 4]}, "correlations": {A: 0.5}}}, "not a pair"),
         (
+            {"targets": {A: 3, B: 40, "correlations": {f"{A}, {B}": 0.5, f"{B}, {A}": -0.5}}},
+            "is given twice",
+        ),
+        (
             {"targets": {A: {"choice": [2, 4]}, B: {"normal": [40, 5]}, "correlations": {f"{A}, {B}": 0.95}}},
             "between -0.80 and 0.80",
         ),
@@ -159,9 +163,28 @@ def test_impossible_correlations_of_three_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "columns", "words"),
+    [
+        (f"{A},{B},{A}", None, f"has 2 columns '{A}'"),
+        (f"{A},{B},x", [A, B, A], f"name {A} twice"),
+    ],
+)
+def test_a_column_is_named_once(head: str, columns: list[str] | None, words: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(head + "\n" + "".join(f"{3 + i / 9},{40 + i},1\n" for i in range(9)))
+    with pytest.raises(AnatomicaError, match=words):
+        make_plan(spec(targets={"from": {"csv": "t.csv", "columns": columns}}), MAKER, tmp_path)
+
+
+def test_a_cohort_does_not_grow_without_end() -> None:
+    with pytest.raises(AnatomicaError, match="at most 1000000 patients"):
+        make_plan(spec(), MAKER).grown(10**20)
+
+
+@pytest.mark.parametrize(
     ("line", "words"),
     [
         ("sizes: 3", "sizes: unknown field .did you mean 'size'"),
+        ("size: true", "size: a number is wanted, found true"),
         ("size: 0", "size: input should be greater than or equal to 1, found 0"),
         ("strata: {normal: 0.7, calcium.count: 0.2}", "add up to 0.9"),
         ("privacy: {nearest_training: p80}", "p0 to p50"),

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fuzz import command_targets, nifti_targets, store_targets, yaml_targets
+from fuzz import command_targets, map_targets, nifti_targets, store_targets, studio_targets, yaml_targets
 from fuzz.made import Inputs
 
 
@@ -35,6 +35,12 @@ TARGETS: dict[str, Target] = {
     "mapping-text": Target("YAML", yaml_targets.mapping_text, 300),
     "cohort-text": Target("YAML", yaml_targets.cohort_text, 500),
     "ask-text": Target("YAML", yaml_targets.ask_text, 1000),
+    "ask-placed": Target("YAML", yaml_targets.ask_placed, 1000),
+    "patients-table": Target("CSV", yaml_targets.patients_table, 600),
+    "map-measured": Target("label map", map_targets.measured_map, 300),
+    "map-task": Target("label map", map_targets.measured_task, 200),
+    "map-exported": Target("label map", map_targets.exported_map, 200),
+    "studio-request": Target("studio", studio_targets.studio_request, 500),
     "model-bytes": Target("model", store_targets.model_bytes, 600),
     "model-card": Target("model", store_targets.model_card, 900),
     "latent-bytes": Target("model", store_targets.latent_bytes, 400),

@@ -73,3 +73,8 @@ def test_what_definitions_allow_is_not_refused() -> None:
     check(None, "lv.wall_thickness_mm.mean <= 12", "lv.wall_thickness_mm.max >= 9")
     check(None, "av.annulus.area_mm2 = 400", "av.annulus.diameter_mm = 22.5")
     check(None, "lv.volume_ml = 100", "lv.long_axis_mm = 80")
+
+
+def test_the_nearest_value_is_one_that_the_definition_has() -> None:
+    known = percentiles_of([{"ao.tortuosity": x} for x in np.linspace(1.05, 1.4, 41).tolist()], "a test")
+    assert limits_of("ao.tortuosity", known, ANATOMIES["aortic"])[0] == 1.0

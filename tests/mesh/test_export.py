@@ -236,6 +236,8 @@ def test_masks_and_folders_of_label_maps(patient, tmp_path) -> None:
         ("FILE --to obj", "unknown format 'obj'; allowed: stl, ply"),
         ("FILE", "nothing to write"),
         ("FILE --to stl --edge-mm 2", "the options of tetrahedra need --to"),
+        ("FILE --to vtu --fine-edge-mm 1", "name the tissue (--fine)"),
+        ("FILE --to stl --model nowhere", "no model 'nowhere'"),
         ("FILE --to stl --ct series", "a CT series is for DICOM: add --to dicom-seg or rtstruct"),
         ("FILE --to stl --tissue lung", "unknown tissue 'lung'"),
         ("FILE --centreline lung", "unknown tissue 'lung'"),

@@ -127,5 +127,9 @@ def test_the_memory_is_that_of_the_mesher_only(surface) -> None:
 def test_failures_are_sentences(surface) -> None:
     with pytest.raises(AnatomicaError, match="tolerance of 9 mm must be above 0 and below"):
         tetrahedralize(surface, TetOptions(edge_mm=8.0, tolerance_mm=9.0))
+    with pytest.raises(AnatomicaError, match="must be shorter than the others, 8 mm"):
+        tetrahedralize(surface, TetOptions(edge_mm=8.0, fine=("lump",), fine_edge_mm=9.0))
+    with pytest.raises(AnatomicaError, match=r"edges of 0.01 mm would need about .* at most 2e\+07 are made"):
+        tetrahedralize(surface, TetOptions(edge_mm=0.01, tolerance_mm=0.001))
     with pytest.raises(AnatomicaError, match="fTetWild ended with code 1: TypeError"):
         tetwild.run({"vertices": surface.vertices})

@@ -16,13 +16,23 @@ def register(main: typer.Typer) -> None:
     main.add_typer(app, name="bench")
 
 
+def writable(out: Path) -> Path:
+    """The folder of the results, checked before the minutes that a benchmark takes."""
+    from anatomica.cli.checks import writable_folder
+
+    return writable_folder(out)
+
+
 @app.command("homology")
 @with_output
 def homology_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for homology.json and homology.md.")] = Path("results"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for homology.json and homology.md.", callback=writable)
+    ] = Path("results"),
     size: Annotated[
-        list[int] | None, typer.Option(help="Edge of the volume, repeatable; default 64 and 128.")
+        list[int] | None,
+        typer.Option(min=8, max=512, help="Edge of the volume, repeatable; default 64 and 128."),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
     gudhi_up_to: Annotated[int, typer.Option(help="Largest size at which gudhi runs as well.")] = 64,
@@ -37,7 +47,9 @@ def homology_command(
 @with_output
 def measure_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for measure.json and measure.md.")] = Path("results"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for measure.json and measure.md.", callback=writable)
+    ] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 15,
 ) -> None:
     """Parsing and moments: cost against the number of domains, the grid, and one pass over memory."""
@@ -50,7 +62,9 @@ def measure_command(
 @with_output
 def floor_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for floor.json and floor.md.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for floor.json and floor.md.", callback=writable)] = Path(
+        "results"
+    ),
     patients: Annotated[int, typer.Option(help="Patients per task.", min=1)] = 12,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
 ) -> None:
@@ -64,7 +78,9 @@ def floor_command(
 @with_output
 def plausibility_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for plausibility.json and .md.")] = Path("results"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for plausibility.json and .md.", callback=writable)
+    ] = Path("results"),
     patients: Annotated[int, typer.Option(help="Patients per anatomy.", min=2)] = 50,
     model: Annotated[
         list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
@@ -81,7 +97,9 @@ def plausibility_command(
 @with_output
 def generation_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for generation.json and .md.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for generation.json and .md.", callback=writable)] = Path(
+        "results"
+    ),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 3,
     model: Annotated[
         list[str] | None, typer.Option(help="A shipped anatomy or a model folder, repeatable; default: all.")
@@ -102,7 +120,9 @@ def generation_command(
 @with_output
 def guidance_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for guidance.json and guidance.md.")] = Path("results"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for guidance.json and guidance.md.", callback=writable)
+    ] = Path("results"),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 5,
     batch: Annotated[int, typer.Option(help="Samples per step.", min=1)] = 4,
     targets: Annotated[int, typer.Option(help="Held-out phantoms to be met.", min=1)] = 4,
@@ -125,7 +145,9 @@ def guidance_command(
 @with_output
 def mesh_proof_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for mesh-proof.json and .md.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for mesh-proof.json and .md.", callback=writable)] = Path(
+        "results"
+    ),
     samples: Annotated[int, typer.Option("--samples", "-s", help="Samples per anatomy.", min=1)] = 50,
     resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=16)] = 128,
     model: Annotated[
@@ -152,7 +174,9 @@ def mesh_proof_command(
 @with_output
 def mesh_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for mesh.json and mesh.md.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for mesh.json and mesh.md.", callback=writable)] = Path(
+        "results"
+    ),
     rounds: Annotated[int, typer.Option(help="Interleaved rounds; medians are reported.", min=1)] = 3,
     resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=16)] = 128,
     anatomy: Annotated[
@@ -171,7 +195,9 @@ def mesh_command(
 @with_output
 def cohort_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for cohort.json and cohort.md.")] = Path("results"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for cohort.json and cohort.md.", callback=writable)
+    ] = Path("results"),
     patients: Annotated[int, typer.Option(help="Fake patients per timed run.", min=8)] = 60,
     many: Annotated[int, typer.Option(help="Requests of the simulated cluster.", min=100)] = 100_000,
 ) -> None:
@@ -185,7 +211,9 @@ def cohort_command(
 @with_output
 def quantities_command(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder for quantities.json and .md.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for quantities.json and .md.", callback=writable)] = Path(
+        "results"
+    ),
     phantoms: Annotated[int, typer.Option(help="Phantoms per anatomy.", min=1)] = 100,
     resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels per edge.", min=32)] = 128,
     anatomy: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from anatomica.cli.anatomies import ANATOMY_HELP
 from anatomica.cli.output import Output, with_output
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, naming
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,11 @@ def export_command(
     edge_mm: Annotated[
         float | None,
         typer.Option(
-            "--edge-mm", help="Edge length to aim at; default: 3 voxels.", min=1e-3, rich_help_panel=FILL
+            "--edge-mm",
+            help="Edge length to aim at; default: 3 voxels.",
+            min=1e-3,
+            max=1e3,
+            rich_help_panel=FILL,
         ),
     ] = None,
     tolerance_mm: Annotated[
@@ -64,6 +68,7 @@ def export_command(
             "--tolerance-mm",
             help="How far the surface may move; default: 0.15 voxels.",
             min=1e-4,
+            max=1e3,
             rich_help_panel=FILL,
         ),
     ] = None,
@@ -77,10 +82,13 @@ def export_command(
             "--fine-edge-mm",
             help="Edge length there; default: half of the other.",
             min=1e-3,
+            max=1e3,
             rich_help_panel=FILL,
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(help="Cores for fTetWild.", min=1, rich_help_panel=FILL)] = 1,
+    threads: Annotated[
+        int, typer.Option(help="Cores for fTetWild.", min=1, max=1024, rich_help_panel=FILL)
+    ] = 1,
     ct: Annotated[
         Path | None,
         typer.Option(
@@ -160,7 +168,8 @@ def export_command(
     with progress(output.console, len(paths)) as (tick, done):
         for path in paths:
             try:
-                made.append(export(path, out, options, about, labels, find, tick(case_name(path))))
+                with naming(path):
+                    made.append(export(path, out, options, about, labels, find, tick(case_name(path))))
             except AnatomicaError as error:
                 if len(paths) == 1:
                     raise
@@ -186,19 +195,16 @@ def export_command(
 
 
 def _models(folder: Path | None):
-    """A finder of models by anatomy: the given folder's, which is read at once, else the shipped one; each is
-    read once."""
+    """A finder of models by anatomy: the given folder's, else the shipped one; each is read once."""
     from anatomica.prior.zoo import load_model, shipped
 
-    given = None if folder is None else load_model(folder)
     known: dict[str, Model | None] = {}
+    own = None if folder is None else load_model(folder)  # a folder that is none is said before the work
 
     def find(name: str) -> Model | None:
-        if given is not None:
-            return given
-        if name not in known:
+        if own is None and name not in known:
             known[name] = load_model(name) if name in shipped() else None
-        return known[name]
+        return own or known[name]
 
     return find
 

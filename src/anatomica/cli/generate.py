@@ -259,9 +259,10 @@ def refuse_beside_a_recipe(ctx: typer.Context) -> None:
     for option in ctx.command.params:
         source = ctx.get_parameter_source(str(option.name))
         if option.name not in BESIDE_A_RECIPE and source is not None and source.name == "COMMANDLINE":
+            name = "ANATOMY" if option.name == "of" else option.opts[0]
             raise AnatomicaError(
-                f"{option.opts[0]} is decided by the recipe; leave it out (a recipe takes only --model, "
-                "--device, --mesh and --out)"
+                f"{name} is decided by the recipe; leave it out (a recipe takes only --model, --device, "
+                "--mesh and --out)"
             )
 
 

@@ -58,6 +58,7 @@ def measure_command(
 
     from anatomica.anatomy.catalogue import anatomy as named
     from anatomica.anatomy.nifti import load
+    from anatomica.cli.checks import writable_folder
     from anatomica.cli.statistics import measure_all
     from anatomica.files import write_text
     from anatomica.measurement.measure import measure, to_dict
@@ -65,6 +66,8 @@ def measure_command(
     from anatomica.spec.vocabulary import entries
 
     kind = named(anatomy)
+    if out is not None:
+        writable_folder(out)
     wanted = pick_spec(task, spec, kind)
     if wanted is None and entries(kind.name):
         measure_all(output, source, kind, labels, out, resolution)
@@ -83,7 +86,6 @@ def measure_command(
             style="dim",
         )
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         write_text(out / "measurement.json", json.dumps(to_dict(result), indent=1) + "\n")
         measurement_picture(result, out / "measurement.png")
         output.print(f"Wrote {out / 'measurement.json'} and {out / 'measurement.png'}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from anatomica.cli.output import Output
 from anatomica.errors import AnatomicaError, naming
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from anatomica.anatomy.catalogue import Anatomy
     from anatomica.measurement.vocabulary.statistics import Found
     from anatomica.prior.percentiles import Percentiles
+
+MOST_REASONS = 6
+"""Why nothing was measured, in one sentence."""
 
 
 def measure_all(
@@ -37,8 +42,9 @@ def measure_all(
     with naming(source):
         s, found = statistics(load(source, about, labels), about, resolution)
     if not any(x.value is not None for x in found):
-        reasons = "; ".join(dict.fromkeys(x.reason for x in found))
-        raise AnatomicaError(f"{source}: nothing to measure ({reasons[:300]})")
+        reasons = list(dict.fromkeys(x.reason for x in found))
+        more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+        raise AnatomicaError(f"{source}: nothing to measure ({'; '.join(reasons[:MOST_REASONS])}{more})")
     output.print(statistics_table(found, population, about.name))
     for line in reasons_missing(found):
         output.print(line, style="yellow")
@@ -47,7 +53,6 @@ def measure_all(
         output.print(text, style="dim")
     content = statistics_dict(s, found, population)
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         write_json(out / "statistics.json", content)
         write_atomic(out / "statistics.csv", one_csv(found, population).encode())
         statistics_picture(s, found, out / "statistics.png")
@@ -76,7 +81,8 @@ def _measure_folder(
     with Progress(console=output.console, transient=True) as bar:
         for path in bar.track(files, description="measuring"):
             try:
-                _, found = statistics(load(path, about, labels), about, resolution)
+                with naming(path):
+                    _, found = statistics(load(path, about, labels), about, resolution)
                 rows[stem(path)] = {x.entry.key: x.value for x in found if x.value is not None}
             except AnatomicaError as error:
                 errors[stem(path)] = str(error)
@@ -84,13 +90,14 @@ def _measure_folder(
         raise AnatomicaError(next(iter(errors.values())))
     keys = [e.key for e in entries(about.name) if any(e.key in row for row in rows.values())]
     folder = files[0].parent if out is None else out
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / "statistics.csv"
     write_atomic(target, many_csv(rows, errors, keys).encode())
     output.print(f"Measured {len(rows)} label maps, {len(keys)} quantities; wrote {target}")
     for name, error in errors.items():
         output.print(f"{name}: {error}", style="yellow")
     output.result({"file": target, "measured": len(rows), "errors": errors, "quantities": rows})
+    if errors:
+        raise typer.Exit(1)
 
 
 def statistics_table(found: Sequence[Found], population: Percentiles | None, anatomy: str) -> Table:

@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 from scipy import special
 
 from anatomica.errors import AnatomicaError, shown
-from anatomica.spec.strict import Strict
+from anatomica.spec.strict import Real, Strict
 
 Array = np.ndarray
-Pair = tuple[float, float]
+Pair = tuple[Real, Real]
 FAMILIES = ("normal", "lognormal", "uniform", "choice", "empirical")
 
 
@@ -37,8 +37,8 @@ class Distribution(Strict):
     normal: Pair | None = None
     lognormal: Pair | None = None
     uniform: Pair | None = None
-    choice: Annotated[list[float], Field(min_length=1)] | dict[float, float] | None = None
-    empirical: Annotated[list[float], Field(min_length=2)] | str | None = None
+    choice: Annotated[list[Real], Field(min_length=1)] | dict[Real, Real] | None = None
+    empirical: Annotated[list[Real], Field(min_length=2)] | str | None = None
     truncate: Pair | None = None
 
     @model_validator(mode="before")

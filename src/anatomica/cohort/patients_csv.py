@@ -39,6 +39,8 @@ def read_columns(path: Path, columns: Sequence[str]) -> Float[np.ndarray, "m c"]
     for name in columns:
         if name not in names:
             raise AnatomicaError(f"{path} has no column {name!r}{nearest(name, names)}")
+        if names.count(name) > 1:
+            raise AnatomicaError(f"{path} has {names.count(name)} columns {name!r}; leave one of them")
     places = [names.index(name) for name in columns]
     found = []
     for line, row in enumerate(rows[1:], start=2):

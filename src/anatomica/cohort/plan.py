@@ -24,8 +24,8 @@ from anatomica.cohort.distributions import Distribution
 from anatomica.cohort.joint import correlated, latent_correlation, table_correlation
 from anatomica.cohort.patients_csv import header, read_columns
 from anatomica.cohort.rules import Condition, conditions, quantity, stratum_conditions
-from anatomica.cohort.spec import CohortSpec, Stratum
-from anatomica.errors import AnatomicaError, first_problem
+from anatomica.cohort.spec import MOST_PATIENTS, CohortSpec, Stratum
+from anatomica.errors import AnatomicaError, first_problem, shown
 from anatomica.files import read_sealed, write_sealed
 from anatomica.spec.vocabulary import entries
 
@@ -128,6 +128,8 @@ class Plan:
             raise AnatomicaError(
                 f"a {self.spec.design} design is complete; only random and sobol cohorts can grow"
             )
+        if self.size + more > MOST_PATIENTS:
+            raise AnatomicaError(f"a cohort has at most {MOST_PATIENTS} patients; this one has {self.size}")
         return replace(self, size=self.size + more)
 
     def save(self, folder: Path) -> None:
@@ -176,6 +178,8 @@ def make_plan(spec: CohortSpec, maker: Maker, folder: Path = Path()) -> Plan:
         columns = _columns(spec, folder / table.csv)
         values = read_columns(folder / table.csv, columns)
         keys = tuple(quantity(spec.anatomy, c).key for c in columns)
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise AnatomicaError(f"targets: the columns name {twice[0]} twice; name it once")
         if extra := [key for key in given if key not in keys]:
             raise AnatomicaError(
                 f"targets: {extra[0]} is not a column of {table.csv}, so it has no joint distribution"
@@ -200,10 +204,12 @@ def read_plan(folder: Path) -> Plan:
         content: Mapping[str, Any] = read_sealed(path, always=True)
         if content["schema"] != SCHEMA:
             raise ValueError(f"schema {content['schema']!r}")
-        targets = content["targets"]
+        targets, size = content["targets"], content["size"]
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= MOST_PATIENTS:
+            raise ValueError(f"size {shown(size)}")
         return Plan(
             CohortSpec.model_validate(content["spec"]),
-            int(content["size"]),
+            size,
             Maker(**content["maker"]),
             tuple(targets),
             tuple(Distribution.model_validate(x) for x in targets.values()),

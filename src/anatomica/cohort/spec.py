@@ -14,11 +14,11 @@ from anatomica.anatomy.strict_yaml import read_text, read_yaml
 from anatomica.cohort.distributions import Distribution
 from anatomica.cohort.rules import VALID
 from anatomica.errors import AnatomicaError, nearest, shown
-from anatomica.spec.strict import Strict
+from anatomica.spec.strict import Real, Strict, Whole
 
 Design = Literal["random", "sobol", "grid", "one-at-a-time"]
 Export = Literal["nifti", "mesh", "nnunet", "bids", "monai"]
-Share = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[Real, Field(gt=0, le=1)]
 MOST_PATIENTS = 1_000_000
 
 
@@ -36,7 +36,7 @@ class Targets(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
     __pydantic_extra__: dict[str, Distribution] = Field(init=False)  # pyright: ignore
 
-    correlations: dict[str, Annotated[float, Field(ge=-1, le=1)]] = {}
+    correlations: dict[str, Annotated[Real, Field(ge=-1, le=1)]] = {}
     """Pearson correlations of pairs of targets: "a, b": 0.4 (in YAML also [a, b]: 0.4)."""
     table: Annotated[Table | None, Field(alias="from")] = None
 
@@ -58,6 +58,8 @@ class Targets(BaseModel):
                 raise AnatomicaError(
                     f"correlations: {text!r} is not a pair of two targets, as in [a, b]: 0.4"
                 )
+            if (names[1], names[0]) in found or (names[0], names[1]) in found:
+                raise AnatomicaError(f"correlations: the pair {text!r} is given twice; give it once")
             found[names[0], names[1]] = value
         return found
 
@@ -91,19 +93,19 @@ class CohortSpec(Strict):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
     anatomy: str
-    size: Annotated[int, Field(ge=1, le=MOST_PATIENTS)]
-    seed: Annotated[int, Field(ge=0, le=MOST_SEED)] = 0
+    size: Annotated[Whole, Field(ge=1, le=MOST_PATIENTS)]
+    seed: Annotated[Whole, Field(ge=0, le=MOST_SEED)] = 0
     model: str | None = None
     """A model's folder; without it the anatomy's shipped weights."""
     targets: Targets = Targets()
     strata: dict[str, Share | Stratum] = Field(default_factory=dict)
     include: list[str] = Field(default_factory=lambda: [VALID])
     design: Design = "random"
-    tries: Annotated[int, Field(ge=1, le=64)] = 4
+    tries: Annotated[Whole, Field(ge=1, le=64)] = 4
     """Candidates per request at most."""
     replace: bool = False
     """Whether a request that fails all tries is replaced by a new one of the same distribution."""
-    resolution: Annotated[int, Field(ge=8, le=512)] | None = None
+    resolution: Annotated[Whole, Field(ge=8, le=512)] | None = None
     """Voxels along the cube's edge; without it the model's."""
     privacy: Privacy | None = None
     reference: str | None = None
@@ -111,7 +113,7 @@ class CohortSpec(Strict):
     exports: list[Export] = Field(default_factory=list)
     images: Literal["synth"] | None = None
     """`synth`: exports for machine learning come with images made from the labels."""
-    test_share: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    test_share: Annotated[Real, Field(ge=0, lt=1)] = 0.2
     """Share of the patients in an export's test part."""
 
     @model_validator(mode="after")

@@ -10,11 +10,15 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
+from anatomica.anatomy.catalogue import Anatomy
 from anatomica.errors import AnatomicaError
 from anatomica.measurement.goals import Goal, sides
+from anatomica.measurement.vocabulary.plan import Missing
 from anatomica.prior.neighbours import BEYOND
 from anatomica.prior.percentiles import Percentiles
 from anatomica.spec.laws import Law, laws
+from anatomica.spec.ranges import range_of, refuse_undefined
+from anatomica.spec.vocabulary import lookup
 
 Interval = tuple[float, float]
 ANYTHING: Interval = (-math.inf, math.inf)
@@ -25,6 +29,9 @@ MOST_KEYS = 6
 def refuse_infeasible(goals: Sequence[Goal], population: Percentiles | None) -> None:
     """An error if no label map like the population's can hold all asks, with the nearest feasible values."""
     asked = _asked(goals)
+    for goal in goals:
+        if goal.ask.left.single and goal.ask.right is None:
+            refuse_undefined(goal.ask.text, goal.entries[0], goal.low, goal.high)
     if goals:
         _check_laws(goals[0].about.name, asked, population)
     if population is None:
@@ -32,19 +39,22 @@ def refuse_infeasible(goals: Sequence[Goal], population: Percentiles | None) -> 
     for goal in goals:
         if goal.ask.left.single and goal.ask.right is None:
             _check_one(goal, population)
-    limits = {key: _both(limits_of(key, population), wanted) for key, wanted in asked.items()}
+    about = goals[0].about if goals else None
+    limits = {key: _both(limits_of(key, population, about), wanted) for key, wanted in asked.items()}
     for goal in goals:
         if not goal.ask.left.single or goal.ask.right is not None:
-            _check_formula(goal, {**{k: limits_of(k, population) for k in goal.ask.keys}, **limits})
+            known = {key: limits_of(key, population, about) for key in goal.ask.keys}
+            _check_formula(goal, {**known, **limits})
 
 
-def limits_of(key: str, population: Percentiles) -> Interval:
-    """What a quantity can be: the population's least and most, and a fifth beyond."""
+def limits_of(key: str, population: Percentiles, about: Anatomy | None = None) -> Interval:
+    """What a quantity can be: a fifth beyond the population's least and most, if its definition has that."""
     known = population.quantiles.get(key)
     if known is None:
         return ANYTHING
     share = BEYOND - 1
-    return known[0] - share * abs(known[0]), known[-1] + share * abs(known[-1])
+    limits = known[0] - share * abs(known[0]), known[-1] + share * abs(known[-1])
+    return limits if about is None else _both(limits, range_of(lookup(about, key))[:2])
 
 
 def _asked(goals: Sequence[Goal]) -> dict[str, Interval]:
@@ -76,7 +86,7 @@ def _both(a: Interval, b: Interval) -> Interval:
 
 
 def _check_one(goal: Goal, population: Percentiles) -> None:
-    low, high = limits_of(goal.name, population)
+    low, high = limits_of(goal.name, population, goal.about)
     least, most = _interval(goal)
     if least <= high and most >= low:
         return
@@ -163,7 +173,7 @@ def _check_formula(goal: Goal, limits: Mapping[str, Interval]) -> None:
         values = dict(zip(keys, corner, strict=True))
         try:
             both = sides(goal.ask, values)
-        except ZeroDivisionError:
+        except Missing:  # a limit by which is divided is 0
             return
         corners.append((float(both.left) - float(both.right), values))
     low, high = min(corners, key=lambda x: x[0]), max(corners, key=lambda x: x[0])

@@ -144,9 +144,14 @@ def _samples(
 
 
 def _residual(one: Placed, samples: Sequence[Tensor]) -> Tensor:
+    """Zero, so that nothing is led anywhere, where a formula divides by a quantity that is zero now."""
     values = one.values(samples)
-    most = allowed(one.goal, {key: float(x.detach()) for key, x in values.items()})
-    return residual(one.goal, sides(one.goal.ask, values), most).to(torch.float32)
+    try:
+        most = allowed(one.goal, {key: float(x.detach()) for key, x in values.items()})
+        found = residual(one.goal, sides(one.goal.ask, values), most).to(torch.float32)
+    except Missing:
+        return torch.zeros(())
+    return found if bool(found.isfinite()) else torch.zeros(())
 
 
 @torch.no_grad()

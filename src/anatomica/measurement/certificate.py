@@ -93,10 +93,9 @@ def _goal(goal: Goal, s: Subject, fine: dict[str, float] | None) -> Check:
     where = (goal.name, 0, 1, f"{kind}{right}", goal.unit)
     try:
         values = measured(goal, s)
+        found = [sides(goal.ask, x) for x in ([values] if fine is None else [values, fine])]
     except Missing as why:
         return Check(*where, wanted, 0.0, abs(bounds[0]), 0.0, goal.unit, False, str(why))
-    both = [values] if fine is None else [values, fine]
-    found = [sides(goal.ask, x) for x in both]
     off, most = max(error(goal, x) for x in found), allowed(goal, values)
     if goal.ask.right is not None:
         wanted = float(found[0].right)

@@ -80,7 +80,12 @@ class Sides(NamedTuple):
 
 
 def sides(ask: Ask, values: Mapping[str, Any]) -> Sides:
-    return Sides(ask.left.value(values), 0.0 if ask.right is None else ask.right.value(values))
+    """Both sides, given the quantities; raises Missing where a number is divided by zero."""
+    try:
+        return Sides(ask.left.value(values), 0.0 if ask.right is None else ask.right.value(values))
+    except ZeroDivisionError:
+        zero = [key for key in ask.keys if values[key] == 0]
+        raise Missing(f"{' and '.join(zero) or 'a difference'} is 0, by which is divided") from None
 
 
 def allowed(goal: Goal, values: Mapping[str, float]) -> float:
@@ -231,4 +236,7 @@ def _at_reference(left: Expression, reference: Subject, ask: Ask) -> float:
         if one.value is None:
             raise AnatomicaError(f"{ask.text!r}: the reference does not have {key} ({one.reason})")
         values[key] = one.value
-    return float(left.value(values))
+    try:
+        return float(sides(ask, values).left)
+    except Missing as why:
+        raise AnatomicaError(f"{ask.text!r}: at the reference {why}") from None

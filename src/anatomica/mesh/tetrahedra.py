@@ -25,6 +25,10 @@ from anatomica.mesh.tetwild import Made, run
 FACES = ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1))
 """Corners of a tetrahedron's faces, each opposite to one corner, normals outwards if its volume is
 positive."""
+LONGEST_MM = 1000.0
+"""Of an edge; no anatomy is longer."""
+MOST_TETRAHEDRA = 2e7
+"""Of one mesh; a heart with edges of 1 mm has about 5 million, and fTetWild takes 1 kB or more for each."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,14 @@ class TetOptions:
     energy: float = 10.0
     rounds: int = 80
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("edge_mm", "tolerance_mm", "fine_edge_mm"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= LONGEST_MM:
+                raise AnatomicaError(f"{name} is above 0 and at most {LONGEST_MM:g} mm, not {value:g}")
+        if self.fine_edge_mm is not None and not self.fine:
+            raise AnatomicaError("fine_edge_mm is the edge length near a tissue: name the tissue (--fine)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +127,7 @@ def tetrahedralize(
         raise AnatomicaError(
             f"the tolerance of {tolerance:g} mm must be above 0 and below the edge length of {edge:g} mm"
         )
+    _refuse_too_fine(surface, options, edge)
     diagonal = float(np.linalg.norm(np.ptp(surface.vertices, axis=0)))
     made = run(
         {
@@ -136,6 +149,23 @@ def tetrahedralize(
     kept = material != 0
     mesh = _compact(made.vertices, made.tetrahedra[kept], material[kept], surface.table)
     return _balanced(mesh, surface), made
+
+
+def _refuse_too_fine(surface: Surface, options: TetOptions, edge: float) -> None:
+    """An error if the lengths ask for more tetrahedra than a machine holds; a regular one is edge^3 / 8.5."""
+    fine = options.fine_edge_mm or 0.5 * edge
+    if options.fine and fine >= edge:
+        raise AnatomicaError(f"the fine edges of {fine:g} mm must be shorter than the others, {edge:g} mm")
+    box = float(np.prod(np.ptp(surface.vertices, axis=0)))  # fTetWild fills all of it
+    near = 1000.0 * surface.volume_ml(*options.fine) if options.fine else 0.0
+    for what, length, volume in (("edges", edge, box), ("fine edges", fine, near)):
+        count = 8.5 * volume / length**3
+        if count > MOST_TETRAHEDRA:
+            least = (8.5 * volume / MOST_TETRAHEDRA) ** (1 / 3)
+            raise AnatomicaError(
+                f"{what} of {length:g} mm would need about {count:.2g} tetrahedra; at most "
+                f"{MOST_TETRAHEDRA:.0g} are made, with edges of {least:.2g} mm"
+            )
 
 
 def _balanced(mesh: Tetrahedra, surface: Surface) -> Tetrahedra:

@@ -12,6 +12,7 @@ LV does not touch RV                    a relation of two tissues (`spec.relatio
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.errors import AnatomicaError, shown
 from anatomica.spec.expression import SCALAR, UNITS, Expression, Token, converted, parse, tokens
+from anatomica.spec.ranges import refuse_undefined
 from anatomica.spec.relations import in_words
 from anatomica.spec.vocabulary import Entry, lookup
 
@@ -117,6 +119,31 @@ def parse_ask(text: str, about: Anatomy) -> Ask:
     """
     if len(text) > MOST_LETTERS:
         raise AnatomicaError(f"{shown(text)} has {len(text)} letters; an ask has at most {MOST_LETTERS}")
+    found = _parsed(text, about)
+    _check_numbers(found)
+    if found.left.single and found.right is None:
+        low, high = (None if b is None or b.kind != "number" else b.value for b in (found.low, found.high))
+        refuse_undefined(text, lookup(about, found.left.text), low, high)
+    return found
+
+
+def _check_numbers(ask: Ask) -> None:
+    """An error if a side divides by zero or is no number, whatever the quantities are.
+
+    That is so if it is so at values that have nothing to do with each other.
+    """
+    values = {key: 1.37 + 0.618 * i for i, key in enumerate(ask.keys)}
+    for side in (ask.left, *(() if ask.right is None else (ask.right,))):
+        try:
+            if math.isfinite(side.value(values)):
+                continue
+            what = "is too large a number"
+        except ZeroDivisionError:
+            what = "divides by zero"
+        raise AnatomicaError(f"{ask.text!r}: {shown(side.text)} {what}")
+
+
+def _parsed(text: str, about: Anatomy) -> Ask:
     sides, signs = _split(tokens(in_words(text)), text)
 
     def known(word: str) -> tuple[str, str]:
@@ -250,7 +277,7 @@ def _without_tolerance(
 
 def _bound(text: str, left: Expression, side: Sequence[Token]) -> Bound:
     words = [t.text for t in side]
-    if len(side) == 1 and words[0].lower() in WORDS:
+    if len(side) == 1 and words[0].lower() in WORDS and left.unit == SCALAR:
         return Bound("number", WORDS[words[0].lower()])
     if len(side) == 1 and (percent := PERCENTILE.match(words[0].lower())):
         if not left.single:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anatomica.errors import AnatomicaError
+from anatomica.errors import AnatomicaError, shown
 
 SCALAR = "1"
 """The unit of a plain number."""
@@ -22,8 +22,10 @@ CONVERSIONS: dict[str, dict[str, float]] = {
 }
 """What one of a user's units is in a quantity's own."""
 UNITS = frozenset(name for known in CONVERSIONS.values() for name in known)
+MOST, MOST_BRACKETS = 1e12, 20
+"""Of one number, and of one expression."""
 TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>disc\.\w+-\w+\.\w+|[A-Za-z_]\w*(?:\.\w+)*(?:\[[^\]]*\](?:\.\w+)*)?|°)"
     r"|(?P<sign><=|>=|==|\.\.|\+-|±|[-+*/()<>=%]))"
 )
@@ -45,11 +47,15 @@ def tokens(text: str) -> list[Token]:
     """
     found, at = [], 0
     text = text.rstrip()
+    if text.count("(") > MOST_BRACKETS:
+        raise AnatomicaError(f"{shown(text)} has more than {MOST_BRACKETS} brackets")
     while at < len(text):
         match = TOKEN.match(text, at)
         if match is None:
             raise AnatomicaError(f"{text!r}: {text[at:].strip()[:20]!r} is not understood")
         kind = str(match.lastgroup)
+        if kind == "number" and not float(match[kind]) <= MOST:
+            raise AnatomicaError(f"{shown(text)}: the number {shown(match[kind], 20)} is too large")
         found.append(Token(kind, match[kind]))
         at = match.end()
     return found

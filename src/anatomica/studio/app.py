@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
 from anatomica.anatomy.vocabularies import VOCABULARIES
@@ -136,6 +137,11 @@ def _errors(app: FastAPI, log: Callable[[str], None]) -> None:
         where = ".".join(map(str, problem["loc"][1:]))
         return JSONResponse({"sentence": f"{where or 'the request'}: {problem['msg']}"}, 422)
 
+    @app.exception_handler(HTTPException)
+    def unknown(request: Request, error: HTTPException) -> JSONResponse:
+        told = f"{request.method} {shown(request.url.path)}: {str(error.detail).lower()}"
+        return JSONResponse({"sentence": told}, error.status_code)
+
     @app.exception_handler(Exception)
     def failure(_: Request, error: Exception) -> JSONResponse:
         log(f"{type(error).__name__}: {error}")
@@ -212,11 +218,11 @@ def _mapping(text: str) -> str | dict[str | int, str] | None:
         return text or None
     try:
         content = json.loads(text)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
-        raise AnatomicaError("a label mapping is a vocabulary's name, or one tissue for each label")
-    return {int(k) if k.isdecimal() else k: v for k, v in content.items()}
+        if isinstance(content, dict) and all(isinstance(v, str) for v in content.values()):
+            return {int(k) if k.isdecimal() else k: v for k, v in content.items()}
+    except (ValueError, RecursionError):  # a label of more digits than Python reads is a ValueError too
+        pass
+    raise AnatomicaError("a label mapping is a vocabulary's name, or one tissue for each label")
 
 
 def _asking(app: FastAPI, studio: Studio) -> None:

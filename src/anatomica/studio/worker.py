@@ -10,6 +10,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
@@ -23,6 +24,7 @@ from anatomica.generation.recipe import Arguments, make_recipe
 from anatomica.generation.resolve import resolve_for, with_counts
 from anatomica.generation.sample import Progress, Sample
 from anatomica.measurement.goals import Goal, allowed, constraints_in, error, goals_in, sides
+from anatomica.measurement.vocabulary.plan import Missing
 from anatomica.measurement.vocabulary.statistics import find
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.zoo import Model, load_model
@@ -194,8 +196,9 @@ def goal_errors(goals: Sequence[Goal], s: Subject) -> list[dict[str, Any]]:
         values = {key: find(s, key).value for key in goal.ask.keys}
         known = {key: value for key, value in values.items() if value is not None}
         if len(known) == len(values):
-            off, most = error(goal, sides(goal.ask, known)), allowed(goal, known)
-            found.append(error_dict(goal.name, "", off, most))
+            with suppress(Missing):
+                off, most = error(goal, sides(goal.ask, known)), allowed(goal, known)
+                found.append(error_dict(goal.name, "", off, most))
     return found
 
 
