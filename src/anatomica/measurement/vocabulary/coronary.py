@@ -192,6 +192,11 @@ class Unrolled:
         return Piece(tissues, self.points_mm[f].reshape(-1, 3))
 
 
+EDGE = 4
+"""Samples of a ray, half a voxel apart, that must be calcium: a single one would count every corner of a
+voxel at a deposit's end."""
+
+
 @landmark
 def unrolled(s: Subject) -> Unrolled:
     """Every frame with calcium and a lumen, seen from the lumen's centre."""
@@ -212,17 +217,19 @@ def unrolled(s: Subject) -> Unrolled:
 
 
 def _max_angle(s: Subject) -> Plan:
-    """Largest arc of calcium in a frame, as seen from the lumen's centre."""
+    """Largest arc of calcium in a frame, as seen from the lumen's centre, the mean over three frames."""
     u = unrolled(s)
-    arcs = (u.calcium.max(-1) > 0.5).sum(1)
-    f = int(ndimage.uniform_filter1d(arcs.astype(float), 3, mode="nearest").argmax())
-    shape = u.points_mm[f].shape[:2]
+    arcs = (np.sort(u.calcium, -1)[..., -EDGE:].mean(-1) > 0.5).sum(1)
+    middle = int(ndimage.uniform_filter1d(arcs.astype(float), 3, mode="nearest").argmax())
+    near = [int(np.clip(f, 0, len(arcs) - 1)) for f in (middle - 1, middle, middle + 1)]
+    shape = u.points_mm[middle].shape[:2]
 
     def value(S: Sequence[Tensor]) -> Tensor:
         # A soft step at 1/2 of the most that each ray meets.
-        return torch.sigmoid(16 * (S[0].view(shape).amax(-1) - 0.5)).sum() * (360 / ANGLES)
+        rays = torch.stack([x.view(shape).topk(EDGE, -1).values.mean(-1) for x in S])
+        return torch.sigmoid(16 * (rays - 0.5)).sum() * (360 / ANGLES / len(near))
 
-    return Plan((u.plan_of(("Ca",), f),), value)
+    return Plan(tuple(u.plan_of(("Ca",), f) for f in near), value)
 
 
 def _max_thickness(s: Subject) -> Plan:
