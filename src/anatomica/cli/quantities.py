@@ -130,3 +130,34 @@ def population(
     write_card(folder, prior.card | {"quantities": found.to_dict()})
     output.print(f"wrote {len(found.quantiles)} quantities of {count} patients into the card of {folder}")
     output.result({"folder": folder, "quantities": len(found.quantiles), "source": source})
+
+
+@quantities.command("draw")
+@with_output
+def draw(
+    output: Output,
+    anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Default: all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The phantom's seed.")] = 100_001,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", min=32, help="Voxels along it.")] = 128,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("out"),
+) -> None:
+    """Draw on a phantom where quantities are measured: OUT/quantities-ANATOMY.png, one panel per family.
+
+    Example: `anatomica quantities draw --anatomy aortic --out out/definitions`
+    """
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.anatomy.catalogue import anatomy as named
+    from anatomica.cli.checks import writable_folder
+    from anatomica.data.phantoms import phantom
+    from anatomica.measurement.vocabulary.subject import Subject
+    from anatomica.report.definitions import draw_definitions
+
+    writable_folder(out)
+    written = []
+    for name in anatomy or ANATOMIES:
+        about = named(name)
+        path = out / f"quantities-{about.name}.png"
+        draw_definitions(Subject(phantom(about.name, seed, resolution).label_map, about), path)
+        output.print(f"wrote {path}")
+        written.append(path)
+    output.result({"written": written, "seed": seed})

@@ -152,7 +152,7 @@ def _stenosis(s: Subject) -> Plan:
     def value(S: Sequence[Tensor]) -> Tensor:
         return 100 * (1 - narrow.value(S[:1]).mean() / normal.value(S[1:]).mean().clamp_min(1e-9))
 
-    return Plan((*narrow.pieces, *normal.pieces), value, (_ring(s, _narrowest(s)),))
+    return Plan((*narrow.pieces, *normal.pieces), value, (_ring(s, _narrowest(s)), _ring(s, int(wide[0]))))
 
 
 def _mean_area(s: Subject, tissues: tuple[str, ...]) -> Plan:
@@ -229,7 +229,23 @@ def _max_angle(s: Subject) -> Plan:
         rays = torch.stack([x.view(shape).topk(EDGE, -1).values.mean(-1) for x in S])
         return torch.sigmoid(16 * (rays - 0.5)).sum() * (360 / ANGLES / len(near))
 
-    return Plan(tuple(u.plan_of(("Ca",), f) for f in near), value)
+    return Plan(tuple(u.plan_of(("Ca",), f) for f in near), value, _arcs(u, middle))
+
+
+def _arcs(u: Unrolled, f: int) -> tuple[Mark, ...]:
+    """Where a frame's rays meet calcium: a line through the middles of the calcium for each run of rays."""
+    inside = u.calcium[f] > 0.5
+    hit = inside.any(-1)
+    if not hit.any():
+        return ()
+    middle = (inside * np.arange(inside.shape[1])).sum(1) // np.maximum(inside.sum(1), 1)
+    line = u.points_mm[f][np.arange(len(hit)), middle]
+    if hit.all():
+        return (Mark(np.concatenate([line, line[:1]])),)
+    begin = int((~hit).argmax())  # no run goes around the end
+    hit, line = np.roll(hit, -begin), np.roll(line, -begin, axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], hit, [False]]).astype(int)))
+    return tuple(Mark(line[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _max_thickness(s: Subject) -> Plan:
@@ -240,7 +256,9 @@ def _max_thickness(s: Subject) -> Plan:
     f, a = np.unravel_index(int(thick.argmax()), thick.shape)
     near = [(a + d) % ANGLES for d in (-1, 0, 1)]
     points = u.points_mm[f][near].reshape(-1, 3)
-    return Plan((Piece(("Ca",), points),), lambda S: S[0].sum() * u.step_mm / len(near))
+    inside = u.points_mm[f, a][u.calcium[f, a] > 0.5]
+    marks = (Mark(inside[[0, -1]]),) if len(inside) else ()
+    return Plan((Piece(("Ca",), points),), lambda S: S[0].sum() * u.step_mm / len(near), marks)
 
 
 def _length(s: Subject) -> Plan:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from anatomica.measurement.vocabulary.plan import Missing, Plan
+from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
 from anatomica.measurement.vocabulary.shapes import Section
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.measurement.vocabulary.tubes import Tube
@@ -51,7 +51,7 @@ def length_between(s: Subject, tube: Tube, low_mm: float, high_mm: float) -> Pla
     def value(S: Sequence[Tensor]) -> Tensor:
         return factor * _centroids(cuts, S).diff(dim=0).norm(dim=-1).sum()
 
-    marks = tuple(cut.mark for cut in (cuts[0], cuts[-1]))
+    marks = (*(cut.mark for cut in (cuts[0], cuts[-1])), Mark(np.stack([cut.centre_mm for cut in cuts])))
     return Plan(tuple(cut.piece for cut in cuts), value, marks)
 
 
@@ -83,7 +83,8 @@ def angle_between(first: Sequence[Section], second: Sequence[Section]) -> Plan:
         a, b = (w.to(S[0]) @ _centroids(cuts, x) for w, (cuts, x) in zip(ways, rows, strict=True))
         return degrees_between(a, b)
 
-    return Plan(tuple(x.piece for x in (*first, *second)), value, (second[0].mark, second[-1].mark))
+    marks = tuple(Mark(np.stack([x.centre_mm for x in row])) for row in (first, second))
+    return Plan(tuple(x.piece for x in (*first, *second)), value, marks)
 
 
 def _slope_of(count: int) -> Float[Tensor, " k"]:

@@ -77,7 +77,9 @@ def _disc(s: Subject, upper: str, lower: str) -> Plan:
         a, u, b, v = (e.to(x[0]) for e in ends)
         return ((a - x[0] * u) - (b + x[1] * v)).norm()
 
-    return combined([down, up], value)
+    found = combined([down, up], value)
+    plates = [x.marks[0].line_mm[-1] for x in (down, up)]
+    return Plan(found.pieces, found.value, (Mark(np.stack(plates)),))
 
 
 def _plate_heights(s: Subject, name: str, side: str) -> Plan:
