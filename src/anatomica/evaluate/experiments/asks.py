@@ -173,7 +173,7 @@ def _drawn(model: Model, kind: str, texts: tuple[str, ...], seed: int, sample: S
 def _in_words(c: Check) -> str:
     """A check that is not met: what was asked, and what the label map and the field have."""
     if c.note:
-        return f"{c.constraint}: {c.note}"
+        return c.note if c.note.startswith(c.constraint) else f"{c.constraint}: {c.note}"
     asked, *found = ("missing" if x is None else _short(x) for x in (c.requested, c.achieved, c.fine))
     return f"{c.constraint} {c.quantity} {asked}: {found[0]}, field {found[1]} ({c.tolerance:.3g} allowed)"
 
