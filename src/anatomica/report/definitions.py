@@ -172,7 +172,7 @@ def _in_plane(axis: Axes, s: Subject, plane: Plane, found: Sequence[Found]) -> N
     a, b = np.meshgrid(line, -line)
     points = plane.centre_mm + a[..., None] * unit(plane.right) + b[..., None] * unit(plane.up)
     at = np.moveaxis(points / s.voxel_mm - 0.5, -1, 0)
-    label = ndimage.map_coordinates(s.cube.array, at, order=0, mode="constant")
+    label = np.asarray(ndimage.map_coordinates(s.cube.array, at, order=0, mode="constant"), dtype=int)
     table = s.cube.table
     colours = np.full((int(s.cube.array.max()) + 1, 3), 1.0)
     for tissue in table.tissues:

@@ -22,7 +22,7 @@ def heart() -> LabelMap:
 def hollow(heart: LabelMap, tissue: str) -> LabelMap:
     """The same heart with only the outermost voxels of a vessel."""
     array = heart.array.copy()
-    array[ndimage.binary_erosion(heart.mask(tissue))] = 0
+    array[np.asarray(ndimage.binary_erosion(heart.mask(tissue)), dtype=bool)] = 0
     return LabelMap(array, heart.affine, heart.table)
 
 

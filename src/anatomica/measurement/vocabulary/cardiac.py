@@ -56,7 +56,7 @@ def _walls(s: Subject, of: Callable[..., Plan]) -> Plan:
 def _inscribed_mm(s: Subject, tissue: str) -> float:
     """Radius of the largest sphere within a tissue."""
     mask = np.pad(s.mask(tissue)[s.box(tissue)], 1)
-    return float(np.max(ndimage.distance_transform_edt(mask))) * s.voxel_mm
+    return float(np.asarray(ndimage.distance_transform_edt(mask)).max()) * s.voxel_mm
 
 
 def _filled(s: Subject, vessel: str, ventricle: str) -> None:

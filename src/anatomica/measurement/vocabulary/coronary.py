@@ -192,7 +192,7 @@ class Unrolled:
         return Piece(tissues, self.points_mm[f].reshape(-1, 3))
 
 
-EDGE = 4
+EDGE = 3
 """Samples of a ray, half a voxel apart, that must be calcium: a single one would count every corner of a
 voxel at a deposit's end."""
 
@@ -219,15 +219,15 @@ def unrolled(s: Subject) -> Unrolled:
 def _max_angle(s: Subject) -> Plan:
     """Largest arc of calcium in a frame, as seen from the lumen's centre, the mean over three frames."""
     u = unrolled(s)
-    arcs = (np.sort(u.calcium, -1)[..., -EDGE:].mean(-1) > 0.5).sum(1)
+    arcs = ((u.calcium > 0.5).sum(-1) >= EDGE).sum(1)
     middle = int(ndimage.uniform_filter1d(arcs.astype(float), 3, mode="nearest").argmax())
     near = [int(np.clip(f, 0, len(arcs) - 1)) for f in (middle - 1, middle, middle + 1)]
     shape = u.points_mm[middle].shape[:2]
 
     def value(S: Sequence[Tensor]) -> Tensor:
-        # A soft step at 1/2 of the most that each ray meets.
-        rays = torch.stack([x.view(shape).topk(EDGE, -1).values.mean(-1) for x in S])
-        return torch.sigmoid(16 * (rays - 0.5)).sum() * (360 / ANGLES / len(near))
+        # A soft count of each ray's samples in calcium, and a soft step where they are enough.
+        counts = [torch.sigmoid(16 * (x.view(shape) - 0.5)).sum(-1) for x in S]
+        return torch.sigmoid(4 * (torch.stack(counts) - EDGE)).sum() * (360 / ANGLES / len(near))
 
     return Plan(tuple(u.plan_of(("Ca",), f) for f in near), value, _arcs(u, middle))
 
