@@ -84,7 +84,7 @@ TRIPLES = {
         "ao.mid_ascending.diameter_mm",
     ),
     "spinal": ("T8.volume_ml", "kyphosis_deg", "T9.volume_ml", "T8.volume_ml"),
-    "coronary": ("lumen.mean_diameter_mm", "vessel.area_mm2", "wall.thickness_mm", "lumen.mean_diameter_mm"),
+    "coronary": ("lumen.mean_diameter_mm", "area_stenosis_pct", "lumen.min_area_mm2", "vessel.area_mm2"),
 }
 """Asked together: the first equal, the second in a range, the third at most a share of the fourth."""
 PAPER = {
