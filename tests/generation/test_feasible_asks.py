@@ -78,3 +78,24 @@ def test_what_definitions_allow_is_not_refused() -> None:
 def test_the_nearest_value_is_one_that_the_definition_has() -> None:
     known = percentiles_of([{"ao.tortuosity": x} for x in np.linspace(1.05, 1.4, 41).tolist()], "a test")
     assert limits_of("ao.tortuosity", known, ANATOMIES["aortic"])[0] == 1.0
+
+
+def test_relations_count_for_definitions() -> None:
+    about = ANATOMIES["coronary"]
+    texts = (
+        "lumen.mean_diameter_mm = 2.4",
+        "vessel.area_mm2 = 14.5..18.4",
+        "wall.thickness_mm <= 0.33 * lumen.mean_diameter_mm",
+    )
+    goals = resolve_asks([parse_ask(x, about) for x in texts], about, None, False, lambda key, percent: 0.0)
+    with pytest.raises(AnatomicaError, match="about the area of the circle of"):
+        refuse_infeasible(goals, None)
+    refuse_infeasible([goals[0], goals[2]], None)
+    wider = resolve_asks(
+        [parse_ask("wall.thickness_mm <= 0.45 * lumen.mean_diameter_mm", about)],
+        about,
+        None,
+        False,
+        lambda key, percent: 0.0,
+    )
+    refuse_infeasible([*goals[:2], *wider], None)

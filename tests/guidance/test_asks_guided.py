@@ -5,7 +5,7 @@ import torch
 
 from anatomica.generation.draw import decode
 from anatomica.generation.resolve import resolve_for
-from anatomica.guidance.asks import Certified, Follower, measure_goal, readings, rows
+from anatomica.guidance.asks import Certified, Follower, measure_goal, placed_on, readings, rows
 from anatomica.guidance.prediction import Prediction
 from anatomica.measurement.certificate import certificate
 from anatomica.measurement.goals import Goal, goals_in, place, residual, sides
@@ -104,3 +104,13 @@ def test_levels_follow_and_freeze(model: Model, z: torch.Tensor) -> None:
     before = course.found
     follower.rows(now, torch.tensor([0.1]), "sum")
     assert follower.courses[0].found is before
+
+
+def test_what_cannot_be_placed_leaves_the_latent_as_it_is(model: Model, z: torch.Tensor) -> None:
+    (goal,) = asked(model, "uncovered[Ve,Ca].area_mm2 <= 5")
+    now = Prediction.of(model, z)
+    without = Subject(model.label_map(torch.zeros(8, 8, 8, dtype=torch.uint8).numpy()), model.about)
+    assert placed_on(without, [goal]) == [None]
+    nothing = Certified([], [], ([], [])).rows(now)
+    assert [x.rho.shape for x in nothing] == [(1, 0)]
+    assert nothing[0].J.shape == (1, 0, z[0].numel())

@@ -274,11 +274,7 @@ def to_cube(
     names = tuple(t for t in anatomy.centre_on if t in label_map.present())
     centre = centre_mm(label_map, names)
     if grow:
-        low, high = bounding_box(label_map.array > 0)
-        # Half a voxel beyond the outer faces, where interpolation has faded to nothing.
-        faces = _corners(low - 1.0, high * 1.0) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
-        reach = float(np.abs(faces - centre).max())
-        needed = 2 * int(np.ceil(reach / voxel - 1e-6))
+        reach, needed = _reach(label_map, centre, voxel)
         if needed > max(n, MOST_GROWN_EDGE):
             raise AnatomicaError(
                 f"the tissue reaches {reach:.4g} mm from the centre of the {anatomy.name} cube of "
@@ -287,6 +283,28 @@ def to_cube(
             )
         n = max(n, needed)
     return resample(label_map, (n, n, n), cube_affine(voxel * n, n, centre), method)
+
+
+def _reach(label_map: LabelMap, centre: np.ndarray, voxel: float) -> tuple[float, int]:
+    """How far tissue reaches from a centre in mm, and the voxels along a cube around it that holds all."""
+    low, high = bounding_box(label_map.array > 0)
+    # Half a voxel beyond the outer faces, where interpolation has faded to nothing.
+    faces = _corners(low - 1.0, high * 1.0) @ label_map.affine[:3, :3].T + label_map.affine[:3, 3]
+    reach = float(np.abs(faces - centre).max())
+    return reach, 2 * int(np.ceil(reach / voxel - 1e-6))
+
+
+def affordable(label_map: LabelMap, anatomy: Anatomy, n: int, least: int) -> int:
+    """The largest of n, 3/4 n and n/2 voxels per edge of the anatomy's cube, not below `least`, with which
+    the cube that holds all tissue is not too large; n if none is."""
+    if _is_cube(label_map, anatomy):
+        return n
+    names = tuple(t for t in anatomy.centre_on if t in label_map.present())
+    centre = centre_mm(label_map, names)
+    for tried in (n, n * 3 // 4, n // 2):
+        if tried >= least and _reach(label_map, centre, anatomy.edge_mm / tried)[1] <= MOST_GROWN_EDGE:
+            return tried
+    return n
 
 
 def _is_cube(label_map: LabelMap, anatomy: Anatomy) -> bool:

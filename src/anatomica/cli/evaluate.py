@@ -113,7 +113,7 @@ def evaluate(
         output.result({"pages": {str(page): states for page, states in found.items()}})
         return
     if name == "asks":
-        output.result(run_asks(output.print, profile, samples, only, models, out))
+        output.result(run_asks(output.print, profile, samples, only, models, half, out))
         return
     written = run(
         name,
@@ -137,20 +137,29 @@ def evaluate(
 
 
 def run_asks(
-    tell, profile: str, samples: int | None, only: list[str] | None, models: Path | None, out: Path
+    tell, profile: str, samples: int | None, only: list[str] | None, models: Path | None, half: str, out: Path
 ) -> dict[str, Any]:
     """Asks of named quantities, without a reference; --only names anatomies."""
     from anatomica.cli.checks import writable_folder
     from anatomica.evaluate.experiments import asks
 
+    check_half(half)
     singles, triples, paper, phantoms = asks.amounts(profile)
     for name in only or ():
         if name not in asks.ALL:
             raise AnatomicaError(f"--only {name!r} is not an anatomy here: {', '.join(asks.ALL)}")
     writable_folder(out)
-    found = asks.run(out, tell, only or asks.ALL, samples or singles, triples, paper, phantoms, models)
+    names = only or asks.ALL
+    found = asks.run(out, tell, names, samples or singles, triples, paper, phantoms, models, half)  # type: ignore[arg-type]
     tell(asks.table(found["summary"]))
     return found
+
+
+def check_half(half: str) -> None:
+    from anatomica.data.cache import Half
+
+    if half not in get_args(Half):
+        raise AnatomicaError(f"--targets {half!r} is not one of {', '.join(get_args(Half))}")
 
 
 def run(
@@ -175,7 +184,6 @@ def run(
     from dataclasses import replace
 
     from anatomica.cli.checks import writable_folder
-    from anatomica.data.cache import Half
     from anatomica.evaluate.experiments.catalogue import experiment
     from anatomica.evaluate.experiments.lab import Lab
     from anatomica.evaluate.experiments.plan import profile as profile_of
@@ -184,8 +192,7 @@ def run(
     chosen = experiment(name)
     amount = profile_of(profile, samples, steps)
     amount = replace(amount, batch=batch or amount.batch)
-    if half not in get_args(Half):
-        raise AnatomicaError(f"--targets {half!r} is not one of {', '.join(get_args(Half))}")
+    check_half(half)
     lab = Lab(cache, baselines, amount.phantoms, data, models, eta, quiet, half)  # type: ignore[arg-type]
     cells = chosen.cells(amount, lab)
     known = sorted({c.task for c in cells} | {c.method.key for c in cells})

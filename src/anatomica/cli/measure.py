@@ -40,7 +40,14 @@ def measure_command(
         typer.Option(help="How the file's labels are named: a vocabulary's name or a YAML mapping."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the numbers and the picture.")] = None,
-    resolution: Annotated[int, typer.Option(help="Voxels along the anatomy's cube.", min=16, max=512)] = 128,
+    resolution: Annotated[
+        int | None,
+        typer.Option(
+            help="Voxels along the anatomy's cube; default: 128, for long scans down to 64.",
+            min=16,
+            max=512,
+        ),
+    ] = None,
 ) -> None:
     """Measure a segmentation in mL and mm: how big, where, what shape, how many pieces.
 
@@ -56,12 +63,15 @@ def measure_command(
     """
     import json
 
+    from anatomica.anatomy.catalogue import PAPER_GRID
     from anatomica.anatomy.catalogue import anatomy as named
+    from anatomica.anatomy.label_map import affordable
     from anatomica.anatomy.nifti import load
     from anatomica.cli.checks import writable_folder
     from anatomica.cli.statistics import measure_all
     from anatomica.files import write_text
     from anatomica.measurement.measure import measure, to_dict
+    from anatomica.measurement.vocabulary.statistics import COARSEST
     from anatomica.report.wires import measurement_picture
     from anatomica.spec.vocabulary import entries
 
@@ -74,6 +84,8 @@ def measure_command(
         return
     label_map = load(source, kind, labels)
     with naming(source):
+        if resolution is None:
+            resolution = affordable(label_map, kind, PAPER_GRID, COARSEST)
         result = measure(label_map, wanted, resolution, kind)
     if not any(bool(m.domains.valid.any()) for m in result.measured):
         reasons = "; ".join(f"{m.constraint.name}: {m.domains.reasons[0]}" for m in result.measured)

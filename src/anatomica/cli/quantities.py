@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from anatomica.cli.anatomies import PHANTOM_HELP
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
@@ -42,7 +41,7 @@ def quantities_list(
     from anatomica.prior.percentiles import read_percentiles
     from anatomica.prior.zoo import WEIGHTS
     from anatomica.report.statistics import shown
-    from anatomica.spec.vocabulary import entries
+    from anatomica.spec.vocabulary import entries, families
 
     rows = []
     table = Table("quantity", "unit", "5 to 95 % of the population", "what", "source")
@@ -51,7 +50,7 @@ def quantities_list(
         if not entries(about.name):
             raise AnatomicaError(f"there are no named quantities of {about.name} anatomy")
         known = read_percentiles(WEIGHTS / about.name)
-        for e in entries(about.name):
+        for e in (*entries(about.name), *families(about)):
             there = known is not None and e.key in known.quantiles
             seen = [known.value(e.key, p) for p in (5, 95)] if known is not None and there else None
             text = "" if seen is None else f"{shown(seen[0])} to {shown(seen[1])}"
@@ -69,6 +68,11 @@ def quantities_list(
                 }
             )
     output.print(table)
+    output.print(
+        "A and B are tissues or vertebrae by their short names. Values of single files: anatomica measure. "
+        "Ways to ask for them: docs/quantities.md.",
+        style="dim",
+    )
     output.result({"quantities": rows})
 
 
@@ -76,36 +80,84 @@ def quantities_list(
 @with_output
 def population(
     output: Output,
-    anatomy: Annotated[str, typer.Option("--anatomy", "-a", help=PHANTOM_HELP)],
-    count: Annotated[int, typer.Option("--count", "-c", min=8, help="Phantoms to draw.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="The first phantom's seed.")] = 1_000_000,
-    resolution: Annotated[int, typer.Option("--resolution", "-n", help="Voxels an edge.")] = 128,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A model's folder; default: the shipped model's.")
+    model: Annotated[str, typer.Argument(help="A shipped model's name or a model's folder.")],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", "-d", help="A cache of its training patients; default: fresh phantoms."),
     ] = None,
+    count: Annotated[int, typer.Option("--count", "-c", min=8, help="Patients to measure.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="The first phantom's seed.")] = 1_000_000,
 ) -> None:
-    """Measure freshly drawn phantoms and write their percentiles beside a model's card (quantities.json).
+    """Measure a population and write the percentiles of its quantities into a model's card.
 
-    Example: `anatomica quantities population --anatomy cardiac --count 200`
+    Nothing else of the card changes; `anatomica train check` writes them among other numbers. Patients are
+    measured on the model's own grid. Examples:
+
+        anatomica quantities population cardiac --count 400
+
+        anatomica quantities population models/cardiac --data caches/cardiac
     """
     from rich.progress import Progress
 
-    from anatomica.anatomy.catalogue import anatomy as named
+    from anatomica.cli.checks import check_cache
+    from anatomica.data.dataset import LabelMapDataset
     from anatomica.data.phantoms import phantom
-    from anatomica.files import write_json
-    from anatomica.prior.percentiles import FILE, measured, percentiles_of
-    from anatomica.prior.zoo import WEIGHTS
+    from anatomica.prior.percentiles import measured, percentiles_of
+    from anatomica.prior.zoo import WEIGHTS, load_model, write_card
+    from anatomica.spec.vocabulary import entries
 
-    about = named(anatomy)
-    folder = WEIGHTS / about.name if out is None else out
-    if not folder.is_dir():
-        raise AnatomicaError(f"{folder} is not a folder; give a model's")
+    prior = load_model(model)
+    about, n = prior.about, prior.n
+    if not entries(about.name):
+        raise AnatomicaError(f"there are no named quantities of {about.name} anatomy")
+    folder = Path(model) if Path(model).is_dir() else WEIGHTS / model
+    if data is None:
+        if about.phantom is None:
+            raise AnatomicaError(f"there are no phantoms of {about.name} anatomy; give --data CACHE")
+        source = f"phantoms {seed} to {seed + count - 1} at {n}^3"
+        patients = (phantom(about.name, number, n).label_map for number in range(seed, seed + count))
+    else:
+        check_cache(data, about, folder)
+        maps = LabelMapDataset(data, "train", n).load_all()[:count].numpy()
+        count = len(maps)
+        source = f"{count} training patients at {n}^3"
+        patients = (prior.label_map(one) for one in maps)
     rows = []
     with Progress(console=output.console, transient=True) as bar:
-        for number in bar.track(range(seed, seed + count), description=f"{about.name} phantoms"):
-            rows += measured([phantom(about.name, number, resolution).label_map], about)
-    source = f"phantoms {seed} to {seed + count - 1} at {resolution}^3"
-    found = percentiles_of(rows, source)
-    write_json(folder / FILE, found.to_dict())
-    output.print(f"wrote {folder / FILE}: {len(found.quantiles)} quantities of {count} phantoms")
-    output.result({"file": folder / FILE, "quantities": len(found.quantiles), "source": source})
+        for patient in bar.track(patients, total=count, description=f"{about.name} patients"):
+            rows += measured([patient], about)
+    found = percentiles_of(rows, source, extremes=not prior.card.get("private", False))
+    write_card(folder, prior.card | {"quantities": found.to_dict()})
+    output.print(f"wrote {len(found.quantiles)} quantities of {count} patients into the card of {folder}")
+    output.result({"folder": folder, "quantities": len(found.quantiles), "source": source})
+
+
+@quantities.command("draw")
+@with_output
+def draw(
+    output: Output,
+    anatomy: Annotated[list[str] | None, typer.Option("--anatomy", "-a", help="Default: all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The phantom's seed.")] = 100_001,
+    resolution: Annotated[int, typer.Option("--resolution", "-n", min=32, help="Voxels along it.")] = 128,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("out"),
+) -> None:
+    """Draw on a phantom where quantities are measured: OUT/quantities-ANATOMY.png, one panel per family.
+
+    Example: `anatomica quantities draw --anatomy aortic --out out/definitions`
+    """
+    from anatomica.anatomy.catalogue import ANATOMIES
+    from anatomica.anatomy.catalogue import anatomy as named
+    from anatomica.cli.checks import writable_folder
+    from anatomica.data.phantoms import phantom
+    from anatomica.measurement.vocabulary.subject import Subject
+    from anatomica.report.definitions import draw_definitions
+
+    writable_folder(out)
+    written = []
+    for name in anatomy or ANATOMIES:
+        about = named(name)
+        path = out / f"quantities-{about.name}.png"
+        draw_definitions(Subject(phantom(about.name, seed, resolution).label_map, about), path)
+        output.print(f"wrote {path}")
+        written.append(path)
+    output.result({"written": written, "seed": seed})

@@ -24,7 +24,7 @@ MOST_REASONS = 6
 
 
 def measure_all(
-    output: Output, source: Path, about: Anatomy, labels: str | None, out: Path | None, resolution: int
+    output: Output, source: Path, about: Anatomy, labels: str | None, out: Path | None, resolution: int | None
 ) -> None:
     """Table, statistics.json, statistics.csv and statistics.png; of a folder of label maps only the CSV."""
     from anatomica.anatomy.nifti import label_maps_in, load
@@ -49,7 +49,10 @@ def measure_all(
     for line in reasons_missing(found):
         output.print(line, style="yellow")
     if s.edge_mm > about.edge_mm * 1.001:
-        text = f"The cube was enlarged from {about.edge_mm:g} to {s.edge_mm:g} mm to hold all tissue."
+        text = (
+            f"The cube was enlarged from {about.edge_mm:g} to {s.edge_mm:g} mm to hold all tissue; "
+            f"its voxels are {s.voxel_mm:.3g} mm wide."
+        )
         output.print(text, style="dim")
     content = statistics_dict(s, found, population)
     if out is not None:
@@ -66,7 +69,7 @@ def _measure_folder(
     about: Anatomy,
     labels: str | None,
     out: Path | None,
-    resolution: int,
+    resolution: int | None,
 ) -> None:
     from rich.progress import Progress
 

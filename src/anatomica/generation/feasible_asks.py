@@ -33,7 +33,7 @@ def refuse_infeasible(goals: Sequence[Goal], population: Percentiles | None) -> 
         if goal.ask.left.single and goal.ask.right is None:
             refuse_undefined(goal.ask.text, goal.entries[0], goal.low, goal.high)
     if goals:
-        _check_laws(goals[0].about.name, asked, population)
+        _check_laws(goals[0].about, _implied(goals, asked), population)
     if population is None:
         return
     for goal in goals:
@@ -74,6 +74,27 @@ def _asked(goals: Sequence[Goal]) -> dict[str, Interval]:
     return {key: interval for key, (interval, _) in found.items()}
 
 
+def _implied(goals: Sequence[Goal], asked: Mapping[str, Interval]) -> dict[str, Interval]:
+    """What is asked of each quantity, also by relations to a formula of quantities with asks of their own."""
+    found = dict(asked)
+    for goal in goals:
+        right = goal.ask.right
+        if right is None or not goal.ask.left.single or not 0 < len(right.keys) <= MOST_KEYS:
+            continue
+        ends = [asked.get(key, ANYTHING) for key in right.keys]
+        if not all(math.isfinite(x) for interval in ends for x in interval):
+            continue
+        corners = [dict(zip(right.keys, corner, strict=True)) for corner in itertools.product(*ends)]
+        try:
+            values = [float(right.value(corner)) for corner in corners]
+        except Missing:  # a limit by which is divided is 0
+            continue
+        least, most = _interval(goal)
+        here = min(values) + least, max(values) + most
+        found[goal.name] = _both(found.get(goal.name, ANYTHING), here)
+    return found
+
+
 def _interval(goal: Goal) -> Interval:
     return (
         -math.inf if goal.low is None else goal.low,
@@ -99,18 +120,19 @@ def _check_one(goal: Goal, population: Percentiles) -> None:
     )
 
 
-def _check_laws(anatomy: str, asked: Mapping[str, Interval], population: Percentiles | None) -> None:
+def _check_laws(about: Anatomy, asked: Mapping[str, Interval], population: Percentiles | None) -> None:
     """An error if asks break what follows from the quantities' definitions.
 
     Only laws of which two quantities or more are asked are looked at; a quantity that is not asked may be
     whatever the population has.
     """
-    for law in laws(anatomy):
+    for law in laws(about.name):
         named = [key for key in law.keys if key in asked]
         if len(named) < 2:
             continue
         known = {key: ANYTHING if population is None else limits_of(key, population) for key in law.keys}
-        limits = {key: asked.get(key, known[key]) for key in law.keys}
+        ranges = {key: range_of(lookup(about, key))[:2] for key in law.keys}
+        limits = {key: _both(asked[key], ranges[key]) if key in asked else known[key] for key in law.keys}
         least, most = _extremes(law, limits)
         if least <= law.slack and (not law.equal or most >= -law.slack):
             continue

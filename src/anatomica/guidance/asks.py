@@ -104,6 +104,11 @@ class Rows:
     J: Float[Tensor, "b r D"]
 
 
+def nothing(now: Prediction) -> Rows:
+    """No residuals of one sample."""
+    return Rows(now.z.new_zeros(1, 0), now.z.new_zeros(1, 0, now.z[0].numel()))
+
+
 def rows(
     now: Prediction, found: Sequence[Placed], read: Sequence[Reading], union: Union, hard: bool = False
 ) -> Rows:
@@ -205,14 +210,13 @@ class Follower:
 
     def _rows(self, i: int, now: Prediction, sigma: float, union: Union) -> Rows:
         goals = self.goals[i % len(self.goals)]
-        nothing = Rows(now.z.new_zeros(1, 0), now.z.new_zeros(1, 0, now.z[0].numel()))
         if sigma > BEGIN or not goals:
-            return nothing
+            return nothing(now)
         course = self.courses.setdefault(i, _Course())
         if not course.frozen and sigma <= course.sigma / AGAIN:
             self._place(course, goals, now, sigma, union)
         there = [p for p in course.found if p is not None]
-        return rows(now, there, course.read, union) if there else nothing
+        return rows(now, there, course.read, union) if there else nothing(now)
 
     def _place(
         self, course: _Course, goals: Sequence[Goal], now: Prediction, sigma: float, union: Union
@@ -252,9 +256,10 @@ class Certified:
         return cls(there, readings(there, now, voxels=n), (small, readings(small, now, fine=1.0 / n)))
 
     def rows(self, now: Prediction) -> list[Rows]:
-        """Residuals of the label map, and of the field itself."""
+        """Residuals of the label map, and of the field itself; none where nothing could be placed."""
         both = [(self.found, self.voxels), self.sub_voxel]
-        return [rows(now, found, read, "margin", hard=True) for found, read in both if found]
+        found = [rows(now, found, read, "margin", hard=True) for found, read in both if found]
+        return found or [nothing(now)]
 
 
 @torch.no_grad()

@@ -19,6 +19,8 @@ from anatomica.spec.asks import Ask, Bound, entries_of
 from anatomica.spec.expression import Expression
 from anatomica.spec.vocabulary import Entry, lookup
 
+COARSE = 64
+"""Voxels along the cube of the shipped models."""
 STRICT = 1e-9
 """A range and an inequality are held exactly, but for rounding."""
 
@@ -101,18 +103,24 @@ def allowed(goal: Goal, values: Mapping[str, float]) -> float:
         number, unit = ask.tolerance
         return number / 100 * at if unit == "%" and ask.left.unit != "%" else number
     if ask.left.single and ask.right is None:
-        return _own(goal.entries[0], at)
+        return _own(goal.entries[0], at, goal.about)
     keys = list(ask.keys)
     leaf = torch.tensor([float(values[key]) for key in keys], dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():
         both = sides(ask, dict(zip(keys, leaf.unbind(), strict=True)))
         (slope,) = torch.autograd.grad(both.left - both.right, leaf)
-    each = [_own(lookup(goal.about, key), abs(float(values[key]))) for key in keys]
+    each = [_own(lookup(goal.about, key), abs(float(values[key])), goal.about) for key in keys]
     return float(sum(abs(a) * b for a, b in zip(slope.tolist(), each, strict=True)))
 
 
-def _own(entry: Entry, at: float) -> float:
-    return entry.tolerance / 100 * at if entry.tolerance_unit == "%" else entry.tolerance
+def _own(entry: Entry, at: float, about: Anatomy) -> float:
+    """A quantity's own tolerance at a value; of a share in % at least what one voxel of 64^3 makes, so that
+    none of a tissue can be asked for."""
+    if entry.tolerance_unit != "%":
+        return entry.tolerance
+    voxel_mm = about.edge_mm / COARSE
+    least = {"mL": voxel_mm**3 / 1000, "mm3": voxel_mm**3, "g": voxel_mm**3 / 1000, "mm2": voxel_mm**2}
+    return max(entry.tolerance / 100 * at, least.get(entry.unit, 0.0))
 
 
 def residual(goal: Goal, both: Sides, tolerance: float) -> Tensor:

@@ -1,7 +1,7 @@
 """Where a quantity lies in the training population: quantiles of every named quantity, kept with a model.
 
-The card's section `quantities` has them (`anatomica train check`); models without it may have a file of their
-own beside the card (`anatomica quantities population`).
+The card's section `quantities` has them: `anatomica train check` writes it, and by itself `anatomica
+quantities population`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from anatomica.errors import AnatomicaError
 from anatomica.files import opened, read_json
 from anatomica.measurement.vocabulary.statistics import statistics
 
-FILE = "quantities.json"
 STEPS = tuple(range(0, 101, 5))
 """Percentiles that are kept."""
 FEWEST = 8
@@ -106,15 +105,10 @@ def measured(maps: Iterable[LabelMap], about: Anatomy) -> list[dict[str, float]]
 
 
 def read_percentiles(folder: Path) -> Percentiles | None:
-    """A model folder's percentiles: of its card, else of the file beside it; None if it has neither."""
-    card, beside = folder / "card.json", folder / FILE
+    """The percentiles in a model folder's card; None if it has none."""
+    card = folder / "card.json"
     try:
-        if card.is_file():
-            content = opened(read_json(card)).get("quantities")
-            if content is not None:
-                return Percentiles.from_dict(content)
-        if beside.is_file():
-            return Percentiles.from_dict(opened(read_json(beside)))
+        content = opened(read_json(card)).get("quantities") if card.is_file() else None
+        return None if content is None else Percentiles.from_dict(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise AnatomicaError(f"{folder}: its percentiles of quantities cannot be read: {error}") from None
-    return None

@@ -22,16 +22,12 @@ from anatomica.version import __version__
 def shown(value: float) -> str:
     """A value with as many digits as it deserves.
 
-    >>> shown(143.26), shown(28.61), shown(1.118)
-    ('143', '28.6', '1.118')
+    >>> shown(143.26), shown(28.61), shown(13.04), shown(1.118), shown(2.0)
+    ('143', '28.6', '13.0', '1.118', '2')
     """
-    return (
-        f"{value:.3f}"
-        if abs(value) < 10 and value != round(value)
-        else f"{value:.3g}"
-        if abs(value) < 1000
-        else f"{value:.0f}"
-    )
+    if value == round(value) or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def statistics_dict(s: Subject, found: Sequence[Found], population: Percentiles | None) -> dict[str, Any]:

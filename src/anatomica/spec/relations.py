@@ -15,7 +15,13 @@ from anatomica.errors import AnatomicaError
 RELATION = re.compile(r"^(touch|uncovered|pieces|outside)\[([^\]]*)\](?:\.(\w+))?$", re.IGNORECASE)
 UNITS = {"touch": "mm2", "uncovered": "mm2", "pieces": "", "outside": "mL"}
 ENDINGS = {"touch": ".area_mm2", "uncovered": ".area_mm2", "pieces": "", "outside": ".volume_ml"}
-ARGUMENTS = {"touch": 2, "uncovered": 2, "pieces": 1, "outside": 7}
+PLACEHOLDERS = {
+    "touch": ("A", "B"),
+    "uncovered": ("A", "B"),
+    "pieces": ("A",),
+    "outside": ("A", "x0", "x1", "y0", "y1", "z0", "z1"),
+}
+"""The arguments of each relation."""
 MEANINGS = {
     "touch": "area of the voxel faces that {0} and {1} share",
     "uncovered": "area of the faces of {1} beyond which is neither {0} nor {1}; 0 if {0} encloses it",
@@ -60,7 +66,7 @@ def relation(key: str, about: Anatomy) -> tuple[str, str, tuple[str, ...], str] 
     if found is None:
         return None
     kind, given = found[1].lower(), [x.strip() for x in found[2].split(",")]
-    if (found[3] or "") != ENDINGS[kind].lstrip(".") or len(given) != ARGUMENTS[kind]:
+    if (found[3] or "") != ENDINGS[kind].lstrip(".") or len(given) != len(PLACEHOLDERS[kind]):
         raise AnatomicaError(f"{key!r} is not a relation of tissues; write {_written(kind)}")
     tissues = 2 if kind in ("touch", "uncovered") else 1
     names = [_tissue(x, about.table) for x in given[:tissues]]
@@ -83,9 +89,13 @@ def _tissue(name: str, table: LabelTable) -> str:
 
 
 def _written(kind: str) -> str:
-    return {
-        "touch": "touch[A,B].area_mm2",
-        "uncovered": "uncovered[A,B].area_mm2",
-        "pieces": "pieces[A]",
-        "outside": "outside[A,x0,x1,y0,y1,z0,z1].volume_ml",
-    }[kind]
+    return f"{kind}[{','.join(PLACEHOLDERS[kind])}]{ENDINGS[kind]}"
+
+
+def templates() -> dict[str, str]:
+    """The relations as they are written, with letters for tissues and names for numbers, and their meaning.
+
+    >>> templates()["pieces[A]"]
+    'pieces of A: voxels that hang together by faces'
+    """
+    return {_written(kind): MEANINGS[kind].format(*PLACEHOLDERS[kind]) for kind in UNITS}

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from anatomica.anatomy.catalogue import Anatomy
 from anatomica.errors import AnatomicaError, nearest
-from anatomica.spec.relations import LEAST, UNITS, relation
+from anatomica.spec.relations import LEAST, UNITS, relation, templates
 
 VERTEBRAE = tuple(
     f"{part}{i}" for part, count in (("C", 7), ("T", 12), ("L", 5)) for i in range(1, count + 1)
@@ -223,7 +223,8 @@ def _aortic() -> list[Entry]:
             "mm",
             f"along the {along} to the {BRANCHES[k]}",
             HIRATZKA,
-            tolerance=(2.0, "mm"),
+            # From the sinotubular junction it is the ascending aorta's length.
+            tolerance=(3.0 if k == "BCT" else 2.0, "mm"),
         )
         for k, along in {
             "BCT": "aorta from the sinotubular junction",
@@ -374,10 +375,7 @@ def lookup(about: Anatomy, key: str) -> Entry:
         return _cobb(bool(found[1]), found[2].upper(), found[3].upper())
     if (found := relation(key, about)) is not None:
         kind, written, parts, meaning = found
-        unit, count = UNITS[kind], kind == "pieces"
-        # Of the cube's side, or of the cube: less than a voxel's face, or its volume, at 64^3.
-        most = about.edge_mm**2 * LEAST if unit == "mm2" else about.edge_mm**3 / 1000 * LEAST / 64
-        return Entry(written, anatomy, unit, meaning, "ours", 0.0 if count else most, unit, count, parts)
+        return _relation(about, kind, written, meaning, UNITS[kind], parts)
     known = _by_key(anatomy)
     entry = known.get(key.lower())
     if entry is None:
@@ -391,12 +389,38 @@ def lookup(about: Anatomy, key: str) -> Entry:
     return entry
 
 
+def families(about: Anatomy) -> tuple[Entry, ...]:
+    """Quantities whose keys take vertebrae or tissues in brackets, written with letters for them.
+
+    >>> from anatomica.anatomy.catalogue import ANATOMIES
+    >>> [e.key for e in families(ANATOMIES["spinal"])][:3]
+    ['cobb_deg[A,B]', 'cobb_coronal_deg[A,B]', 'touch[A,B].area_mm2']
+    """
+    found = [_angle(coronal, "A", "B") for coronal in (False, True)] if about.name == "spinal" else []
+    for (kind, unit), (written, meaning) in zip(UNITS.items(), templates().items(), strict=True):
+        found.append(_relation(about, kind, written, meaning, unit, ()))
+    return tuple(found)
+
+
+def _relation(
+    about: Anatomy, kind: str, written: str, meaning: str, unit: str, parts: tuple[str, ...]
+) -> Entry:
+    count = kind == "pieces"
+    # Of the cube's side, or of the cube: less than a voxel's face, or its volume, at 64^3.
+    most = about.edge_mm**2 * LEAST if unit == "mm2" else about.edge_mm**3 / 1000 * LEAST / 64
+    return Entry(written, about.name, unit, meaning, "ours", 0.0 if count else most, unit, count, parts)
+
+
 def _cobb(coronal: bool, upper: str, lower: str) -> Entry:
     for name in (upper, lower):
         if name not in VERTEBRAE[2:]:
             raise AnatomicaError(f"cobb_deg[A,B] takes two vertebrae from C3 to L5, not {name!r}")
     if VERTEBRAE.index(upper) >= VERTEBRAE.index(lower):
         raise AnatomicaError(f"cobb_deg[A,B] takes the upper vertebra first: cobb_deg[{lower},{upper}]")
+    return _angle(coronal, upper, lower)
+
+
+def _angle(coronal: bool, upper: str, lower: str) -> Entry:
     plane = "coronal" if coronal else "sagittal"
     sign = "without sign" if coronal else "positive: bent forward"
     key = f"cobb{'_coronal' if coronal else ''}_deg[{upper},{lower}]"

@@ -123,7 +123,7 @@ def limit_of(key: str, about: Anatomy) -> Limit:
         return Limit("voxels", 0.5, 1.0)
     if e.tolerance_unit == "%":
         return Limit("%", None, e.tolerance)
-    return Limit(e.unit if e.unit != "1" else "", None, e.tolerance)
+    return Limit({"1": "", "%": "points"}.get(e.unit, e.unit), None, e.tolerance)
 
 
 def summary(rows: Sequence[dict[str, Any]], about: Anatomy, n: int) -> list[dict[str, Any]]:

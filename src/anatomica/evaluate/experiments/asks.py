@@ -3,6 +3,7 @@ cost beside a task of the paper."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,12 +11,15 @@ from statistics import mean
 from typing import Any
 
 from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.data.cache import Half
 from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.provenance import provenance
 from anatomica.files import write_json, write_text
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
+from anatomica.generation.sample import Sample
+from anatomica.measurement.certificate import Check
 from anatomica.prior.percentiles import Percentiles, measured, percentiles_of
 from anatomica.prior.zoo import Model, load_model
 from anatomica.spec.asks import Asks, ask
@@ -80,7 +84,7 @@ TRIPLES = {
         "ao.mid_ascending.diameter_mm",
     ),
     "spinal": ("T8.volume_ml", "kyphosis_deg", "T9.volume_ml", "T8.volume_ml"),
-    "coronary": ("lumen.mean_diameter_mm", "vessel.area_mm2", "wall.thickness_mm", "lumen.mean_diameter_mm"),
+    "coronary": ("lumen.mean_diameter_mm", "area_stenosis_pct", "lumen.min_area_mm2", "vessel.area_mm2"),
 }
 """Asked together: the first equal, the second in a range, the third at most a share of the fourth."""
 PAPER = {
@@ -90,11 +94,14 @@ PAPER = {
     "coronary": "multiscale-vessel-small",
 }
 """The task of the paper whose cost is the measure."""
+FIRST: dict[Half, int] = {"test": 1, "development": 500_001}
+"""The first seed of the draws; those of triples and references follow 1,000 and 3,000,000 later."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One draw: what was asked, whether it was met and valid, its error in tolerances, and its cost."""
+    """One draw: what was asked, whether it was met and valid, its error in tolerances, its cost, and what
+    was not met or is unlike the training patients."""
 
     anatomy: str
     kind: str
@@ -104,13 +111,15 @@ class Drawn:
     valid: bool
     worst: float
     cpu_seconds: float
-    notes: str = ""
+    unmet: tuple[str, ...] = ()
+    unusual: tuple[str, ...] = ()
 
 
 def single(population: Percentiles, anatomy: str, count: int = SINGLE) -> list[Asks]:
-    """One quantity each, at the population's 10th, 50th and 90th percentile."""
+    """One quantity each, at the population's 10th, 50th and 90th percentile; every quantity comes once before
+    any comes twice."""
     known = [key for key in KEYS[anatomy] if key in population.quantiles]
-    each = [(key, percent) for percent in PERCENTS for key in known]
+    each = [(key, PERCENTS[(i + turn) % 3]) for turn in range(3) for i, key in enumerate(known)]
     return [ask({key: round(population.value(key, percent), 4)}) for key, percent in each][:count]
 
 
@@ -143,37 +152,43 @@ def draw_asks(model: Model, kind: str, wanted: Iterable[Asks], seed: int) -> Ite
     """Each ask once, one draw, no reference."""
     for i, asks in enumerate(wanted):
         (sample,) = generate(model, asks, seeds=[seed + i], options=Options(tries=1))
-        notes = "; ".join([c.note for c in sample.checks if c.note] + [str(x) for x in sample.unusual])
-        worst = max((c.in_tolerances for c in sample.checks), default=0.0)
-        yield Drawn(
-            model.anatomy,
-            kind,
-            asks.texts,
-            seed + i,
-            sample.met,
-            sample.valid,
-            round(worst, 3),
-            round(sample.cpu_seconds, 2),
-            notes,
-        )
+        yield _drawn(model, kind, asks.texts, seed + i, sample)
+
+
+def _drawn(model: Model, kind: str, texts: tuple[str, ...], seed: int, sample: Sample) -> Drawn:
+    return Drawn(
+        model.anatomy,
+        kind,
+        texts,
+        seed,
+        sample.met,
+        sample.valid,
+        round(max((c.in_tolerances for c in sample.checks), default=0.0), 3),
+        round(sample.cpu_seconds, 2),
+        tuple(_in_words(c) for c in sample.checks if not c.met),
+        tuple(str(x) for x in sample.unusual),
+    )
+
+
+def _in_words(c: Check) -> str:
+    """A check that is not met: what was asked, and what the label map and the field have."""
+    if c.note:
+        return c.note if c.note.startswith(c.constraint) else f"{c.constraint}: {c.note}"
+    asked, *found = ("missing" if x is None else _short(x) for x in (c.requested, c.achieved, c.fine))
+    return f"{c.constraint} {c.quantity} {asked}: {found[0]}, field {found[1]} ({c.tolerance:.3g} allowed)"
+
+
+def _short(x: float | list[float]) -> str:
+    return f"{x:.4g}" if isinstance(x, int | float) else " to ".join(f"{y:.4g}" for y in x)
 
 
 def draw_paper(model: Model, count: int, seed: int) -> Iterable[Drawn]:
     """The paper's task on phantoms, for its cost."""
     spec = task(PAPER[model.anatomy])
     for i in range(count):
-        like = phantom(model.anatomy, 3_000_000 + i, model.n).label_map
+        like = phantom(model.anatomy, 3_000_000 + seed + i, model.n).label_map
         (sample,) = generate(model, spec, seeds=[seed + i], reference=like, options=Options(tries=1))
-        yield Drawn(
-            model.anatomy,
-            "paper",
-            (spec.name,),
-            seed + i,
-            sample.met,
-            sample.valid,
-            0.0,
-            round(sample.cpu_seconds, 2),
-        )
+        yield _drawn(model, "paper", (spec.name,), seed + i, sample)
 
 
 def run(
@@ -185,9 +200,11 @@ def run(
     paper: int,
     phantoms: int,
     models: Path | None = None,
+    half: Half = "test",
 ) -> dict[str, Any]:
     """Draw, and write OUT/asks.md and OUT/asks.json after every anatomy."""
     rows: list[Drawn] = []
+    first = FIRST[half]
     sources: dict[str, str] = {}
     hashes: dict[str, str] = {}
     for name in anatomies:
@@ -196,23 +213,25 @@ def run(
         model = replace(model, percentiles=population)
         sources[name], hashes[name] = population.source, model.hash
         for drawn in (
-            *draw_asks(model, "single", single(population, name, singles), 1),
-            *draw_asks(model, "triple", triple(population, name, triples), 1001),
-            *draw_paper(model, paper, 1),
+            *draw_asks(model, "single", single(population, name, singles), first),
+            *draw_asks(model, "triple", triple(population, name, triples), first + 1000),
+            *draw_paper(model, paper, first),
         ):
             rows.append(drawn)
             state = "valid" if drawn.valid else "met" if drawn.met else "not met"
-            tell(f"{name} {drawn.kind:6} {', '.join(drawn.asks)}: {state} ({drawn.cpu_seconds:.1f} s)")
+            why = "; ".join((*drawn.unmet, *drawn.unusual))
+            tell(f"{name} {drawn.kind:6} {', '.join(drawn.asks)}: {state} ({drawn.cpu_seconds:.1f} s) {why}")
         summary = summaries(rows)
         out.mkdir(parents=True, exist_ok=True)
         content = {
             "summary": summary,
             "population": sources,
+            "targets": half,
             "samples": [asdict(x) for x in rows],
             "provenance": provenance("evaluate.experiments.asks", hashes),
         }
         write_json(out / "asks.json", content)
-        write_text(out / "asks.md", table(summary))
+        write_text(out / "asks.md", table(summary) + failures(rows))
     return {"summary": summaries(rows), "written": [out / "asks.md", out / "asks.json"]}
 
 
@@ -254,6 +273,21 @@ def table(summary: Sequence[dict[str, Any]]) -> str:
             f"| {x['anatomy']} | {x['kind']} | {x['draws']} | {x['met']:.0%} | {x['valid']:.0%} "
             f"| {x['cpu_seconds']:.1f} | {times} |"
         )
+    return "\n".join(lines) + "\n"
+
+
+def failures(rows: Sequence[Drawn]) -> str:
+    """Why draws of asks are not valid: by anatomy, most frequent first, each with its asks' quantities."""
+    lines = ["", "Draws that are not valid, by cause:", ""]
+    for name in dict.fromkeys(x.anatomy for x in rows):
+        own = [x for x in rows if x.anatomy == name and x.kind != "paper"]
+        why: Counter[str] = Counter()
+        for x in own:
+            if not x.valid:
+                causes = {f"not met, {u.split(' ')[0].rstrip(':')}" for u in x.unmet}
+                why.update(causes | {f"implausible, {u.split(' (')[0]}" for u in x.unusual})
+        shown = "; ".join(f"{cause} ({count})" for cause, count in why.most_common())
+        lines.append(f"- {name}, {sum(not x.valid for x in own)} of {len(own)}: {shown or 'none'}")
     return "\n".join(lines) + "\n"
 
 

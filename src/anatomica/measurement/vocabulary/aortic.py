@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from scipy import ndimage
 
-from anatomica.measurement.vocabulary.lengths import angle_between, length_between, tortuosity
+from anatomica.measurement.vocabulary.lengths import Anchor, angle_between, length_between, tortuosity
 from anatomica.measurement.vocabulary.plan import Missing, Plan, number
-from anatomica.measurement.vocabulary.shapes import contact
+from anatomica.measurement.vocabulary.shapes import Contact, contact
 from anatomica.measurement.vocabulary.subject import Subject, landmark
 from anatomica.measurement.vocabulary.tubes import Tube, tube
 
@@ -30,6 +30,11 @@ OSTIUM_MM = 10.0
 """A branch's diameter is taken so far from its ostium."""
 WAY_MM = (5.0, 15.0)
 """A branch's direction is looked at between these distances from its ostium."""
+GAP_MM = 5.0
+"""A branch that ends so near to its parent leaves it all the same: labels are often a voxel apart."""
+GRAZED = 0.3
+"""A carotid that leaves the aorta may lean against the trunk, with up to three times the area of its ostium
+(of 100 phantoms); one that leaves the trunk hardly touches the aorta."""
 TRUNK_MM = 4.0
 """So near to its own ostium and to those of its branches the trunk's sections are not whole."""
 ROW = 6
@@ -82,14 +87,24 @@ class Branch:
         return min(mm, self.line.length_mm - self.line.radius(self.line.length_mm) / 2)
 
 
+def joint(s: Subject, parent: str, name: str) -> Contact | None:
+    """Where a branch leaves its parent: where they touch, or face each other across a gap."""
+    found = contact(s, parent, name)
+    return contact(s, parent, name, max(GAP_MM, 1.5 * s.voxel_mm)) if found is None else found
+
+
 @landmark
 def bovine(s: Subject) -> bool:
     """Whether the left common carotid artery leaves the brachiocephalic trunk, not the aorta."""
     s.need("LCCA", "Ao")
     by_trunk, by_aorta = contact(s, "BCT", "LCCA"), contact(s, "Ao", "LCCA")
     if by_trunk is None and by_aorta is None:
-        raise Missing("the left common carotid artery touches neither the aorta nor the trunk")
-    return by_aorta is None or (by_trunk is not None and by_trunk.area_mm2 > by_aorta.area_mm2)
+        by_trunk, by_aorta = joint(s, "BCT", "LCCA"), joint(s, "Ao", "LCCA")
+    if by_trunk is None and by_aorta is None:
+        raise Missing("the left common carotid artery reaches neither the aorta nor the trunk")
+    if by_aorta is None or by_trunk is None:
+        return by_aorta is None
+    return by_aorta.area_mm2 < GRAZED * by_trunk.area_mm2
 
 
 def parent_of(s: Subject, name: str) -> str:
@@ -104,9 +119,9 @@ def branch(s: Subject, name: str) -> Branch:
     s.need(name)
     of = parent_of(s, name)
     s.need(of)
-    met = contact(s, of, name)
+    met = joint(s, of, name)
     if met is None:
-        raise Missing(f"{name} does not touch {of}")
+        raise Missing(f"{name} does not reach {of}")
     parent = aorta(s) if of == "Ao" else branch(s, of).line
     ostium = met.centre_mm
     line = tube(s, (name,), ANTERIOR, (ostium, None))
@@ -126,7 +141,7 @@ def levels(s: Subject) -> dict[str, float]:
     first, last, stj, end = found["BCT"], found["LSCA"], root(s)[1], aorta(s).length_mm
     if not stj < first < last < end:
         raise Missing("the branches do not leave the aorta in their order")
-    met = contact(s, "Ao", "BCT")
+    met = joint(s, "Ao", "BCT")
     half = 0.0 if met is None else np.sqrt(met.area_mm2 / np.pi)
     return {
         "stj": stj,
@@ -143,6 +158,29 @@ def _at_level(s: Subject, level: str, what: str) -> Plan:
         s.need("BCT")  # without its branches a piece of aorta may be any piece
     along = root(s)[1] if level == "stj" else levels(s)[level]
     return aorta(s).section(s, along).plan(what)
+
+
+def _anchors(s: Subject, first: str | None, last: str | None) -> list[Anchor]:
+    """The branches that mark the ends of a length along their parent."""
+    found = []
+    for name, at_end in ((first, False), (last, True)):
+        if name is not None:
+            b = branch(s, name)
+            cut = b.line.section(s, b.along(OSTIUM_MM / 2))
+            found.append(Anchor(cut, b.parent.tangent(b.origin_mm), at_end))
+    return found
+
+
+SPAN_ENDS: dict[str, tuple[str | None, str | None]] = {
+    "ascending": (None, "BCT"),
+    "arch": ("BCT", "LSCA"),
+    "descending": ("LSCA", None),
+}
+"""The branches at the ends of each section."""
+
+
+def _section_length(s: Subject, name: str) -> Plan:
+    return length_between(s, aorta(s), *_span(s, name), _anchors(s, *SPAN_ENDS[name]))
 
 
 def _span(s: Subject, name: str) -> tuple[float, float]:
@@ -186,13 +224,14 @@ def _distance(s: Subject, name: str) -> Plan:
     ostium."""
     if parent_of(s, name) != "Ao":
         b = branch(s, name)
-        return length_between(s, b.parent, 0.0, b.origin_mm)
+        return length_between(s, b.parent, 0.0, b.origin_mm, _anchors(s, None, name))
     found = origins(s)
-    before = [found[x] for x in OF_THE_ARCH[: OF_THE_ARCH.index(name)] if x in found]
-    low = before[-1] if before else root(s)[1]
+    before = [x for x in OF_THE_ARCH[: OF_THE_ARCH.index(name)] if x in found]
+    low = found[before[-1]] if before else root(s)[1]
     if found[name] <= low:
         raise Missing("the branches do not leave the aorta in their order")
-    return length_between(s, aorta(s), low, found[name])
+    anchors = _anchors(s, before[-1] if before else None, name)
+    return length_between(s, aorta(s), low, found[name], anchors)
 
 
 def _landing_zone(s: Subject) -> Plan:
@@ -201,12 +240,12 @@ def _landing_zone(s: Subject) -> Plan:
     before = "LCCA" if "LCCA" in found else "BCT"
     edges = []
     for name in (before, "LSCA"):
-        met = contact(s, "Ao", name)
+        met = joint(s, "Ao", name)
         half = 0.0 if met is None else np.sqrt(met.area_mm2 / np.pi)
         edges.append(found[name] + half)
     if edges[1] <= edges[0]:
         raise Missing("the branches do not leave the aorta in their order")
-    return length_between(s, aorta(s), edges[0], edges[1])
+    return length_between(s, aorta(s), edges[0], edges[1], _anchors(s, before, "LSCA"))
 
 
 def _arch_type(s: Subject) -> Plan:
@@ -232,10 +271,7 @@ PLANS = {
         for level in LEVELS
         for what in ("diameter_mm", "min_diameter_mm", "max_diameter_mm", "area_mm2")
     },
-    **{
-        f"ao.{name}.length_mm": lambda s, name=name: length_between(s, aorta(s), *_span(s, name))
-        for name in SECTIONS
-    },
+    **{f"ao.{name}.length_mm": partial(_section_length, name=name) for name in SECTIONS},
     "ao.tortuosity": lambda s: tortuosity(s, aorta(s), *_span(s, "descending")),
     "ao.arch_type": _arch_type,
     "bovine": lambda s: number(float(bovine(s))),

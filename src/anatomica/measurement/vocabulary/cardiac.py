@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from scipy import ndimage
 
 from anatomica.measurement.vocabulary.annulus import annulus, annulus_plan
 from anatomica.measurement.vocabulary.aortic import aorta, root
@@ -21,6 +22,10 @@ MUSCLE_G_PER_ML = 1.05
 TRUNK_MM = 20.0
 """The pulmonary trunk's diameter is taken so far from its valve."""
 ANNULI = {"av": ("LV", "Ao"), "mv": ("LV", "LA")}
+VESSELS = ("Ao", "PA")
+FILLED = 1 / 3
+"""The largest sphere in a vessel's blood has at least this share of its ventricle's radius: on ten phantoms
+0.45 to 0.74, on nine real hearts whose vessels' walls are labelled 0.15 to 0.25."""
 
 
 def _whole(s: Subject, tissue: str, per_mm3: float = 1e-3) -> Plan:
@@ -47,17 +52,30 @@ def _walls(s: Subject, of: Callable[..., Plan]) -> Plan:
     return of(found)
 
 
-def _solid(s: Subject, line: Tube, name: str) -> Tube:
-    """A vessel, unless only its wall is labelled: then its middle line runs in the wall."""
-    wide = np.sqrt(s.mask(*line.tissues).sum() * s.voxel_mm**3 / max(line.length_mm, 1.0) * 4 / math.pi)
-    if 2 * np.median(line.radii_mm) < 0.45 * wide:
-        raise Missing(f"the {name} is not a solid tube (only its wall is labelled?)")
-    return line
+@landmark
+def _inscribed_mm(s: Subject, tissue: str) -> float:
+    """Radius of the largest sphere within a tissue."""
+    mask = np.pad(s.mask(tissue)[s.box(tissue)], 1)
+    return float(np.asarray(ndimage.distance_transform_edt(mask)).max()) * s.voxel_mm
+
+
+def _filled(s: Subject, vessel: str, ventricle: str) -> None:
+    """Refuse a vessel of which only the wall is labelled: it has neither a section nor an annulus."""
+    s.need(ventricle, vessel)
+    if _inscribed_mm(s, vessel) < FILLED * _inscribed_mm(s, ventricle):
+        name = s.cube.table[vessel].full_name
+        raise Missing(f"the {name} is nowhere as thick as a filled vessel (is only its wall labelled?)")
+
+
+def _annulus(s: Subject, first: str, second: str, what: str) -> Plan:
+    if second in VESSELS:
+        _filled(s, second, first)
+    return annulus_plan(s, first, second, what)
 
 
 def _aorta_at(s: Subject, level: str) -> Plan:
-    s.need("LV")
-    line = _solid(s, aorta(s), "aorta")
+    _filled(s, "Ao", "LV")
+    line = aorta(s)
     sinus, stj = root(s)
     if level == "ascending":
         top = float(line.along_mm[int(line.points_mm[:, 2].argmax())])
@@ -75,7 +93,8 @@ def _trunk(s: Subject) -> Tube:
 
 
 def _pulmonary(s: Subject) -> Plan:
-    line = _solid(s, _trunk(s), "pulmonary artery")
+    _filled(s, "PA", "RV")
+    line = _trunk(s)
     if line.length_mm < TRUNK_MM + 5.0:
         raise Missing("the pulmonary artery ends before its trunk does")
     return line.section(s, TRUNK_MM).plan("diameter_mm")
@@ -97,7 +116,7 @@ PLANS = {
     "lv.long_axis_mm": long_axis_plan,
     "lv.sphericity": _sphericity,
     **{
-        f"{valve}.annulus.{what}": partial(annulus_plan, first=a, second=b, what=what)
+        f"{valve}.annulus.{what}": partial(_annulus, first=a, second=b, what=what)
         for valve, (a, b) in ANNULI.items()
         for what in ("area_mm2", "perimeter_mm", "diameter_mm", "eccentricity")
     },

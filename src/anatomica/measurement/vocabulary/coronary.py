@@ -152,7 +152,7 @@ def _stenosis(s: Subject) -> Plan:
     def value(S: Sequence[Tensor]) -> Tensor:
         return 100 * (1 - narrow.value(S[:1]).mean() / normal.value(S[1:]).mean().clamp_min(1e-9))
 
-    return Plan((*narrow.pieces, *normal.pieces), value, (_ring(s, _narrowest(s)),))
+    return Plan((*narrow.pieces, *normal.pieces), value, (_ring(s, _narrowest(s)), _ring(s, int(wide[0]))))
 
 
 def _mean_area(s: Subject, tissues: tuple[str, ...]) -> Plan:
@@ -192,6 +192,11 @@ class Unrolled:
         return Piece(tissues, self.points_mm[f].reshape(-1, 3))
 
 
+EDGE = 3
+"""Samples of a ray, half a voxel apart, that must be calcium: a single one would count every corner of a
+voxel at a deposit's end."""
+
+
 @landmark
 def unrolled(s: Subject) -> Unrolled:
     """Every frame with calcium and a lumen, seen from the lumen's centre."""
@@ -212,17 +217,35 @@ def unrolled(s: Subject) -> Unrolled:
 
 
 def _max_angle(s: Subject) -> Plan:
-    """Largest arc of calcium in a frame, as seen from the lumen's centre."""
+    """Largest arc of calcium in a frame, as seen from the lumen's centre, the mean over three frames."""
     u = unrolled(s)
-    arcs = (u.calcium.max(-1) > 0.5).sum(1)
-    f = int(ndimage.uniform_filter1d(arcs.astype(float), 3, mode="nearest").argmax())
-    shape = u.points_mm[f].shape[:2]
+    arcs = ((u.calcium > 0.5).sum(-1) >= EDGE).sum(1)
+    middle = int(ndimage.uniform_filter1d(arcs.astype(float), 3, mode="nearest").argmax())
+    near = [int(np.clip(f, 0, len(arcs) - 1)) for f in (middle - 1, middle, middle + 1)]
+    shape = u.points_mm[middle].shape[:2]
 
     def value(S: Sequence[Tensor]) -> Tensor:
-        # A soft step at 1/2 of the most that each ray meets.
-        return torch.sigmoid(16 * (S[0].view(shape).amax(-1) - 0.5)).sum() * (360 / ANGLES)
+        # A soft count of each ray's samples in calcium, and a soft step where they are enough.
+        counts = [torch.sigmoid(16 * (x.view(shape) - 0.5)).sum(-1) for x in S]
+        return torch.sigmoid(4 * (torch.stack(counts) - EDGE)).sum() * (360 / ANGLES / len(near))
 
-    return Plan((u.plan_of(("Ca",), f),), value)
+    return Plan(tuple(u.plan_of(("Ca",), f) for f in near), value, _arcs(u, middle))
+
+
+def _arcs(u: Unrolled, f: int) -> tuple[Mark, ...]:
+    """Where a frame's rays meet calcium: a line through the middles of the calcium for each run of rays."""
+    inside = u.calcium[f] > 0.5
+    hit = inside.any(-1)
+    if not hit.any():
+        return ()
+    middle = (inside * np.arange(inside.shape[1])).sum(1) // np.maximum(inside.sum(1), 1)
+    line = u.points_mm[f][np.arange(len(hit)), middle]
+    if hit.all():
+        return (Mark(np.concatenate([line, line[:1]])),)
+    begin = int((~hit).argmax())  # no run goes around the end
+    hit, line = np.roll(hit, -begin), np.roll(line, -begin, axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], hit, [False]]).astype(int)))
+    return tuple(Mark(line[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _max_thickness(s: Subject) -> Plan:
@@ -233,7 +256,9 @@ def _max_thickness(s: Subject) -> Plan:
     f, a = np.unravel_index(int(thick.argmax()), thick.shape)
     near = [(a + d) % ANGLES for d in (-1, 0, 1)]
     points = u.points_mm[f][near].reshape(-1, 3)
-    return Plan((Piece(("Ca",), points),), lambda S: S[0].sum() * u.step_mm / len(near))
+    inside = u.points_mm[f, a][u.calcium[f, a] > 0.5]
+    marks = (Mark(inside[[0, -1]]),) if len(inside) else ()
+    return Plan((Piece(("Ca",), points),), lambda S: S[0].sum() * u.step_mm / len(near), marks)
 
 
 def _length(s: Subject) -> Plan:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from anatomica.measurement.vocabulary.plan import Missing, Plan
+from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
 from anatomica.measurement.vocabulary.shapes import Section
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.measurement.vocabulary.tubes import Tube
 
+Array = np.ndarray
 EVERY = 0.6
 """Sections along a tube are this many radii apart: a circle's chords are then 1.5 % short at most."""
 
@@ -44,15 +46,39 @@ def _centroids(cuts: Sequence[Section], S: Sequence[Tensor]) -> Float[Tensor, "k
     return torch.stack([cut.centroid(x) for cut, x in zip(cuts, S, strict=True)])
 
 
-def length_between(s: Subject, tube: Tube, low_mm: float, high_mm: float) -> Plan:
-    """Arc length of a part of a tube: through the centroids of its sections."""
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """A branch at one end of a length: a section of the branch near its ostium, and the unit direction of its
+    parent there. As far as the section's centroid moves along it, so far moves the end."""
+
+    cut: Section
+    way: Float[Array, "3"]
+    last: bool
+
+
+def length_between(
+    s: Subject, tube: Tube, low_mm: float, high_mm: float, anchors: Sequence[Anchor] = ()
+) -> Plan:
+    """Arc length of a part of a tube: through the centroids of its sections.
+
+    The sections stay in their planes. An end that a branch marks moves along the tube with its `anchor`.
+    """
     cuts, factor, _ = _course(s, tube, low_mm, high_mm)
+    still = []
+    for x in anchors:
+        here = torch.from_numpy(s.sample(x.cut.piece.tissues, x.cut.piece.points_mm)).double()
+        still.append(x.cut.centroid(here))
 
     def value(S: Sequence[Tensor]) -> Tensor:
-        return factor * _centroids(cuts, S).diff(dim=0).norm(dim=-1).sum()
+        own, ends = S[: len(cuts)], S[len(cuts) :]
+        found = factor * _centroids(cuts, own).diff(dim=0).norm(dim=-1).sum()
+        for x, here, before in zip(anchors, ends, still, strict=True):
+            moved = (x.cut.centroid(here) - before.to(here)) @ torch.from_numpy(x.way).to(here)
+            found = found + (moved if x.last else -moved)
+        return found
 
-    marks = tuple(cut.mark for cut in (cuts[0], cuts[-1]))
-    return Plan(tuple(cut.piece for cut in cuts), value, marks)
+    marks = (*(cut.mark for cut in (cuts[0], cuts[-1])), Mark(np.stack([cut.centre_mm for cut in cuts])))
+    return Plan(tuple(x.piece for x in (*cuts, *(a.cut for a in anchors))), value, marks)
 
 
 def tortuosity(s: Subject, tube: Tube, low_mm: float, high_mm: float) -> Plan:
@@ -83,7 +109,8 @@ def angle_between(first: Sequence[Section], second: Sequence[Section]) -> Plan:
         a, b = (w.to(S[0]) @ _centroids(cuts, x) for w, (cuts, x) in zip(ways, rows, strict=True))
         return degrees_between(a, b)
 
-    return Plan(tuple(x.piece for x in (*first, *second)), value, (second[0].mark, second[-1].mark))
+    marks = tuple(Mark(np.stack([x.centre_mm for x in row])) for row in (first, second))
+    return Plan(tuple(x.piece for x in (*first, *second)), value, marks)
 
 
 def _slope_of(count: int) -> Float[Tensor, " k"]:

@@ -35,28 +35,28 @@ def _volume(s: Subject, name: str) -> Plan:
     return volume(s, name)
 
 
-def _half(s: Subject, name: str, side: str, right: float, front: float) -> Ray:
-    """The ray from the body's middle plane to beyond an end plate."""
+def _half(s: Subject, name: str, side: str, right: float, front: float) -> tuple[Ray, Mark]:
+    """The ray from the body's middle plane to beyond an end plate, and its part within the body."""
     b = body(s, name)
     way = b.axes[:, 2] * (1.0 if side == "upper" else -1.0)
     start = b.at(right, front)
     away = float(leaving(s, name, start[None], way[None])[0])
     if not np.isfinite(away):
         raise Missing(f"{name} has no {side} end plate there")
-    return ray(s, (name,), start, start + (away + ROOM_MM * s.edge_mm) * way)
+    inside = Mark(np.stack([start, start + away * way]))
+    return ray(s, (name,), start, start + (away + ROOM_MM * s.edge_mm) * way), inside
 
 
 def _reach(s: Subject, name: str, side: str, front: float) -> Plan:
     """How far the body reaches from its middle plane, the mean of a bundle of rays."""
     if name == "C2" and side == "upper":
         raise Missing("C2 has no upper end plate")
-    rays = [_half(s, name, side, x, front + y) for x, y in BUNDLE]
+    rays, marks = zip(*[_half(s, name, side, x, front + y) for x, y in BUNDLE], strict=True)
 
     def value(S: Sequence[Tensor]) -> Tensor:
         return torch.stack([x.sum() * r.step_mm for x, r in zip(S, rays, strict=True)]).mean()
 
-    middle = rays[len(rays) // 2].piece.points_mm
-    return Plan(tuple(r.piece for r in rays), value, (Mark(middle[[0, -1]]),))
+    return Plan(tuple(r.piece for r in rays), value, (marks[len(marks) // 2],))
 
 
 def height(s: Subject, name: str, where: str) -> Plan:
@@ -77,20 +77,23 @@ def _disc(s: Subject, upper: str, lower: str) -> Plan:
         a, u, b, v = (e.to(x[0]) for e in ends)
         return ((a - x[0] * u) - (b + x[1] * v)).norm()
 
-    return combined([down, up], value)
+    found = combined([down, up], value)
+    plates = [x.marks[0].line_mm[-1] for x in (down, up)]
+    return Plan(found.pieces, found.value, (Mark(np.stack(plates)),))
 
 
 def _plate_heights(s: Subject, name: str, side: str) -> Plan:
     """Distances of an end plate from the body's middle plane at nine stations (a vector)."""
     if name == "C2" and side == "upper":
         raise Missing("C2 has no upper end plate")
-    rays = [_half(s, name, side, x, y) for x, y in STATIONS]
+    rays, marks = zip(*[_half(s, name, side, x, y) for x, y in STATIONS], strict=True)
 
     def value(S: Sequence[Tensor]) -> Tensor:
         return torch.stack([x.sum() * r.step_mm for x, r in zip(S, rays, strict=True)])
 
-    marks = tuple(Mark(r.piece.points_mm[[0, -1]]) for r in (rays[3], rays[7]))
-    return Plan(tuple(r.piece for r in rays), value, marks)
+    # The plate from its front to its back.
+    rim = [marks[k].line_mm[-1] for k in (3, 0, 7)]
+    return Plan(tuple(r.piece for r in rays), value, (Mark(np.stack(rim)),))
 
 
 def _normal(s: Subject, name: str, side: str) -> Plan:

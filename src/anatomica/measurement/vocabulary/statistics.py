@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anatomica.anatomy.catalogue import PAPER_GRID, Anatomy
-from anatomica.anatomy.label_map import LabelMap, to_cube
+from anatomica.anatomy.label_map import LabelMap, affordable, to_cube
 from anatomica.measurement.measure import soft_structure_map
 from anatomica.measurement.vocabulary import aortic, cardiac, coronary, relations, spinal
 from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
@@ -58,8 +58,17 @@ def find(s: Subject, key: str) -> Found:
     return Found(entry, value, marks=placed.marks)
 
 
-def subject(label_map: LabelMap, about: Anatomy, resolution: int = PAPER_GRID) -> Subject:
-    """A label map on any grid in its anatomy's cube, with partial volumes and the scan's borders."""
+COARSEST = 64
+"""Voxels along the anatomy's cube below which a long scan is not measured unless that is asked for."""
+
+
+def subject(label_map: LabelMap, about: Anatomy, resolution: int | None = None) -> Subject:
+    """A label map on any grid in its anatomy's cube, with partial volumes and the scan's borders.
+
+    Without a resolution it is the paper's, or less for a scan that is much longer than the cube.
+    """
+    if resolution is None:
+        resolution = affordable(label_map, about, PAPER_GRID, COARSEST)
     cube = to_cube(label_map, about, resolution, grow=True)
     if cube is label_map:
         return Subject(cube, about)
@@ -70,7 +79,10 @@ def subject(label_map: LabelMap, about: Anatomy, resolution: int = PAPER_GRID) -
 
 
 def statistics(
-    label_map: LabelMap, about: Anatomy, resolution: int = PAPER_GRID, keys: Sequence[str] | None = None
+    label_map: LabelMap,
+    about: Anatomy,
+    resolution: int | None = None,
+    keys: Sequence[str] | None = None,
 ) -> tuple[Subject, list[Found]]:
     """Every quantity of the anatomy's vocabulary (or some), in the vocabulary's order."""
     s = subject(label_map, about, resolution)

@@ -110,11 +110,13 @@ def _outwards(s: Subject) -> tuple[Float[Array, "a b c 3"], Array]:
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """Rays through a segment's wall: points, the length across the wall that each stands for, how many."""
+    """Rays through a segment's wall: points, the length across the wall that each stands for, how many, and
+    the part of the middle one within the wall."""
 
     points_mm: Float[Array, "p 3"]
     across_mm: Float[Array, " p"]
     count: int
+    mark: Mark
 
 
 @landmark
@@ -127,7 +129,7 @@ def _wall(s: Subject, segment: int) -> Wall:
     points = starts[:, None] + away[:, None] * ways[:, None]
     muscle, cavity = s.sample(("Myo",), points) > 0.5, s.sample(("LV",), points) > 0.5
     slope, first_voxel = _outwards(s)
-    kept, across = [], []
+    kept, across, marks = [], [], []
     for i in range(len(rays)):
         if not muscle[i].any():
             continue
@@ -146,9 +148,10 @@ def _wall(s: Subject, segment: int) -> Wall:
         high = last + int(again[0]) // 2 if len(again) else high
         kept.append(points[i, low:high])
         across.append(np.full(high - low, step * cosine))
+        marks.append(Mark(points[i, [first, last - 1]]))
     if len(kept) < LEAST * len(rays):
         raise Missing(f"the wall of segment {segment} is not closed")
-    return Wall(np.concatenate(kept), np.concatenate(across), len(kept))
+    return Wall(np.concatenate(kept), np.concatenate(across), len(kept), marks[len(marks) // 2])
 
 
 def thickness(s: Subject, segment: int) -> Plan:
@@ -160,4 +163,4 @@ def thickness(s: Subject, segment: int) -> Plan:
     def value(S: Sequence[Tensor]) -> Tensor:
         return (S[0] * weight.to(S[0])).sum()
 
-    return Plan((Piece(("Myo",), wall.points_mm),), value)
+    return Plan((Piece(("Myo",), wall.points_mm),), value, (wall.mark,))

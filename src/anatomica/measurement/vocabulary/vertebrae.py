@@ -13,7 +13,7 @@ from anatomica.measurement.vocabulary.shapes import unit
 from anatomica.measurement.vocabulary.subject import Subject, landmark
 
 Array = np.ndarray
-STATION = 0.42
+STATION = 0.36
 """Heights in front and behind are taken this share of the body's midline depth from its middle: nearer to the
 rim the plates are rounded."""
 FAR_MM = 45.0

@@ -1,0 +1,33 @@
+"""Which asks are drawn, and how failures are told."""
+
+from anatomica.evaluate.experiments.asks import KEYS, PERCENTS, Drawn, failures, single
+from anatomica.prior.percentiles import STEPS, Percentiles
+
+KEYS_HERE = KEYS["coronary"]
+POPULATION = Percentiles(
+    {key: tuple(float(1000 * i + p) for p in STEPS) for i, key in enumerate(KEYS_HERE)},
+    dict.fromkeys(KEYS_HERE, 100),
+    "made up",
+)
+
+
+def test_every_quantity_comes_once_before_any_comes_twice() -> None:
+    texts = [x.texts[0] for x in single(POPULATION, "coronary", 25)]
+    assert len(set(texts)) == 25
+    assert [x.split(" = ")[0] for x in texts[:9]] == list(KEYS_HERE)
+    asked = [float(x.split(" = ")[1]) % 1000 for x in texts]
+    assert set(asked) == {float(x) for x in PERCENTS}
+    assert set(asked[:3]) == set(asked)
+
+
+def test_failures_are_counted_by_cause() -> None:
+    def drawn(valid: bool, unmet: tuple[str, ...] = (), unusual: tuple[str, ...] = ()) -> Drawn:
+        return Drawn("coronary", "single", ("x = 1",), 1, not unmet, valid, 0.0, 1.0, unmet, unusual)
+
+    rows = [
+        drawn(True),
+        drawn(False, ("lumen.min_area_mm2 equal to 4: 5, field 5 (0.1 allowed)",)),
+        drawn(False, ("lumen.min_area_mm2: no lumen in the label map",), ("too much Ca (9 mL)",)),
+    ]
+    text = failures(rows)
+    assert "coronary, 2 of 3: not met, lumen.min_area_mm2 (2); implausible, too much Ca (1)" in text
