@@ -22,7 +22,8 @@ from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.parse import membership
 from anatomica.measurement.placing import Resolved, Wanted, resolve
 from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.edm import LatentScaler, build_denoiser
+from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
+from anatomica.prior.latent_gaussian import LatentGaussian
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import BettiPrior
 from anatomica.spec.spec import Weights
@@ -276,19 +277,39 @@ def test_conflicting_and_impossible_targets_stay_finite(model: Model) -> None:
             z = moved
 
 
-def test_steps_in_noise_lead_beyond_their_end(model: Model) -> None:
-    """1 + lead sigma / (1 + sigma) times as far, each sample by its own noise, and no further than reach."""
+def test_steps_are_no_longer_than_their_noise_allows(model: Model) -> None:
+    """Each sample by its own noise: reach times sigma, and the radius without noise."""
     constraints = resolved(model, spec("{mass: 0.3}"))
-    z = latent()
     sigma = torch.tensor([0.0, 3.0])
-    free = Settings(radius=1e9, reach=1e9, lead=4.0)
-    plain = newton_step(model, constraints, z, torch.zeros(2), free)
-    further = newton_step(model, constraints, z, sigma, free)
-    assert torch.allclose(further[0], plain[0])
-    assert torch.allclose(further[1], 4 * plain[1], rtol=1e-5)
-    short = newton_step(model, constraints, z, sigma, replace(free, radius=0.01, reach=0.02))
+    short = newton_step(model, constraints, latent(), sigma, Settings(radius=0.01, reach=0.02))
     rms = short.square().mean(dim=(1, 2, 3, 4)).sqrt()
     assert rms.tolist() == pytest.approx([0.01, 0.06], rel=1e-3)
+
+
+def test_steps_are_taken_in_the_metric_of_the_prior(model: Model) -> None:
+    """With one component whose variance is far above the rest's, what a residual needs goes along it.
+
+    The step still removes the residual to first order: J dz = -rho, whatever the metric, without damping.
+    """
+    constraints = resolved(model, spec("{mass: 0.3}"))
+    z, free = latent(), Settings(radius=1e9, reach=1e9, damping=0.0)
+    size = z[0].numel()
+    plain = newton_step(model, constraints, z, torch.zeros(2), free).flatten(1)
+    gaussian = LatentGaussian(1, size)
+    direction = torch.nn.functional.normalize(
+        torch.randn(size, generator=torch.Generator().manual_seed(3)), dim=0
+    )
+    gaussian.basis.copy_(direction[None])
+    gaussian.variance.fill_(1e4)
+    gaussian.rest.fill_(1e-4)
+    known = EDM(model.denoiser.network, model.denoiser.config, gaussian)
+    step = newton_step(replace(model, denoiser=known), constraints, z, torch.zeros(2), free).flatten(1)
+    along = (step @ direction).abs() / step.norm(dim=1)
+    assert (along > 0.99).all()
+    assert ((plain @ direction).abs() / plain.norm(dim=1) < 0.5).all()
+    # plain is J^T times a number: its product with a step is the change of the residual, up to that number.
+    change, wanted = (plain * step).sum(dim=1), plain.square().sum(dim=1)
+    assert torch.allclose(change, wanted, rtol=1e-3)
 
 
 def test_shape_and_spread_are_asked_of_a_sharp_prediction_alone(model: Model) -> None:
@@ -305,15 +326,14 @@ def test_shape_and_spread_are_asked_of_a_sharp_prediction_alone(model: Model) ->
     assert not torch.allclose(moved(f"{{mass: 0.3, {second}}}", 0.0), moved("{mass: 0.3}", 0.0))
 
 
-@pytest.mark.parametrize(
-    ("target", "longest"), [("{mass: 0.9}", 0.6), ("{betti: {b0: 9, b1: 0, b2: 0}}", 0.08)]
-)
-def test_moments_have_a_lead_and_counts_have_none(model: Model, target: str, longest: float) -> None:
-    """A lead that would go to the moon shows the limit: 0.3 sigma, and 0.08 for what only counts."""
-    guidance = Guidance(newton=Settings(lead=1e9))
+@pytest.mark.parametrize(("target", "reach"), [("{mass: 0.9}", 1e-4), ("{betti: {b0: 9, b1: 0, b2: 0}}", 0)])
+def test_moments_reach_further_in_noise_and_counts_do_not(model: Model, target: str, reach: float) -> None:
+    """A radius that is next to nothing shows the limit: `reach` times sigma, none for what only counts."""
+    guidance = Guidance(newton=Settings(radius=1e-6, reach=1e-4))
     z, sigma = latent(), torch.full((2,), 2.0)
     moved = guidance.denoiser(model, resolved(model, spec(target)))(z, sigma) - model.denoiser(z, sigma)
-    assert moved.square().mean(dim=(1, 2, 3, 4)).sqrt().tolist() == pytest.approx([longest] * 2, rel=1e-3)
+    rms = moved.square().mean(dim=(1, 2, 3, 4)).sqrt()
+    assert rms.tolist() == pytest.approx([max(2 * reach, 1e-6)] * 2, rel=0.05)
 
 
 def test_a_step_is_no_longer_than_the_radius(model: Model) -> None:

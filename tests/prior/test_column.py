@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from anatomica.prior.autoencoder import Autoencoder
-from anatomica.prior.column import ColumnLayer, column_logits
+from anatomica.prior.autoencoder import Autoencoder, one_hot
+from anatomica.prior.column import ColumnInput, ColumnLayer, column_logits
 from anatomica.prior.presets import PRESETS
 
 LEVELS = torch.arange(1.0, 25)
@@ -63,3 +63,20 @@ def test_each_place_of_a_patch_has_its_own_level():
             torch.stack([torch.tensor([9.0, 9.0]), level_of(torch.tensor([3.0, 17.0]))], -1).flatten()
         )
     assert layer(torch.zeros(1, 2)).view(2, 25).argmax(-1).tolist() == [3, 17]
+
+
+def test_the_encoder_sees_labels_and_shares_of_a_voxel_alike():
+    labels = torch.randint(0, 25, (2, 4, 4, 4), generator=torch.Generator().manual_seed(0))
+    seen = ColumnInput(25)
+    torch.testing.assert_close(seen(labels), seen(one_hot(labels, 25)))
+
+
+def test_a_window_further_down_differs_only_in_its_level():
+    """The same bones one vertebra further down: the same first channel, and one step in the second."""
+    labels = torch.randint(0, 24, (1, 4, 4, 4), generator=torch.Generator().manual_seed(1))
+    bone = labels > 0
+    here, down = ColumnInput(25)(labels), ColumnInput(25)(labels + bone)
+    torch.testing.assert_close(here[:, 0], down[:, 0])
+    steps = (down - here)[:, 1][bone]
+    torch.testing.assert_close(steps, steps[:1].expand_as(steps))
+    assert steps[0] > 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from pydantic import ValidationError
@@ -14,6 +16,7 @@ from anatomica.generation.feasible_asks import refuse_infeasible
 from anatomica.measurement.goals import Goal, Row, constraints_in, resolve_asks
 from anatomica.measurement.placing import Resolved, resolve
 from anatomica.measurement.possible import refuse_impossible
+from anatomica.measurement.rounding import volume_floor_percent
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.zoo import Model
 from anatomica.spec.asks import Asks, entries_of
@@ -76,7 +79,7 @@ def resolve_for(model: Model, wanted: Spec | Asks, reference: LabelMap | None = 
         with naming("the reference"):
             array = to_cube(reference, frame.anatomy, model.n).array
         cube = LabelMap(array, frame.affine, reference.table)
-    resolved = resolve(spec, frame, cube)
+    resolved = tuple(_above_the_floor(r, model.n) for r in resolve(spec, frame, cube))
     if resolved and not any(bool(r.domains.valid.any()) for r in resolved):
         reasons = "; ".join(f"{r.constraint.name}: {r.domains.reasons[0]}" for r in resolved)
         raise AnatomicaError(f"the reference has no valid domain for {spec.name!r} ({reasons})")
@@ -87,6 +90,19 @@ def resolve_for(model: Model, wanted: Spec | Asks, reference: LabelMap | None = 
         )
     refuse_impossible(resolved, frame)
     return (*resolved, *_goals(model, spec, cube))
+
+
+def _above_the_floor(r: Resolved, n: int) -> Resolved:
+    """A volume's default tolerance is what an n^3 grid can tell of it; one that the spec states stays."""
+    given, mass = r.constraint.tolerance, r.wanted.values.get("mass")
+    solid = r.constraint.domain.family in ("global", "cartesian")
+    if mass is None or not solid or "mass_percent" in given.model_fields_set:
+        return r
+    floor = volume_floor_percent(float(mass.min()) * n**3)
+    if floor <= given.mass_percent or math.isinf(floor):
+        return r
+    wider = given.model_copy(update={"mass_percent": round(floor, 1)})
+    return replace(r, constraint=r.constraint.model_copy(update={"tolerance": wider}))
 
 
 def _goals(model: Model, spec: Spec, cube: LabelMap | None) -> tuple[Goal, ...]:

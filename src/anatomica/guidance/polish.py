@@ -20,7 +20,7 @@ from anatomica.guidance.residuals import (
     certified_topological_probe,
     geometric_probe,
 )
-from anatomica.guidance.sub_voxel import FINER, fine_domains
+from anatomica.guidance.sub_voxel import FINER, fine_domains, fine_margin
 from anatomica.measurement.goals import Goal
 from anatomica.measurement.placing import Resolved, of_sample
 from anatomica.prior.zoo import Model
@@ -34,9 +34,8 @@ centroid at 0.55 are still within its tolerance."""
 FINE_STEPS = 8
 """Steps at most with counts on the finer grid, each of which takes eight times as long."""
 SUB_VOXEL = 1.5
-SUB_VOXEL_POINTS = 16_384
-"""Points along an axis for each of the domain's own, and how many in all, for the sub-voxel residuals. The
-certificate has others, so that what is polished is not what is certified."""
+"""Points along an axis for each output voxel, for the sub-voxel residuals. The certificate has others, so
+that what is polished is not what is certified."""
 ROUNDS, ROUND_STEPS = 3, 16
 """How often the levels of named quantities are placed anew, and how many steps each such round has."""
 NEARLY = 0.9
@@ -162,7 +161,7 @@ def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settin
     if voxels is not None:
         S = now.probability(voxels.centres[None], r, "margin")
         probe, mass = certified_probe(S, voxels, r, now.model.frame)
-        found += [probe, sub_voxel_probe(now, r), *fillings(now, mass, X, r, settings)]
+        found += [probe, sub_voxel_probe(now, r, voxels.n), *fillings(now, mass, X, r, settings)]
     if r.wanted.betti is not None:
         for k in r.valid_domains:
             S = now.margin(X[:, k], r, settings.skip)
@@ -175,9 +174,8 @@ def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settin
     return [*found, *certified_outside_probe(now, r)]
 
 
-def sub_voxel_probe(now: Prediction, r: Resolved) -> Probe:
+def sub_voxel_probe(now: Prediction, r: Resolved, n: int) -> Probe:
     """One sample's residuals of the field's own moments, which have no output grid."""
-    fine = replace(r, domains=fine_domains(r, SUB_VOXEL, SUB_VOXEL_POINTS))
-    X = fine.domains.points()[None]
-    S = now.probability(X.reshape(1, -1, 3), fine, "margin").reshape(X.shape[:-1])
-    return geometric_probe(S, X, fine, now.model.frame, "margin", hard=True)
+    fine = replace(r, domains=fine_domains(r, n, SUB_VOXEL, SUB_VOXEL))
+    S = fine_margin(now, fine, fine.domains)
+    return geometric_probe(S, fine.domains.points()[None], fine, now.model.frame, "margin", hard=True)

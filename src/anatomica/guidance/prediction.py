@@ -64,7 +64,7 @@ class Prediction:
         def of_sample(i: int) -> Tensor:
             one = self.sample(i)
             at = lambda points: one.probability(points[None], r, "margin")[0]  # noqa: E731
-            return sample_where_it_varies(at, X[i], tolerance, self.model.latent_shape[-1])
+            return sample_where_it_varies(at, X[i], tolerance, self.features.shape[-2])
 
         return torch.stack([of_sample(i) for i in range(len(X))])
 

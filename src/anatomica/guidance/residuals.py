@@ -133,6 +133,7 @@ class Voxels:
     owner: Int64[Tensor, " v"]
     place: Int64[Tensor, "b p 8"]
     share: Float[Tensor, "b p 8"]
+    n: int
 
     @classmethod
     def of(cls, X: Float[Tensor, "b k a e g 3"], n: int) -> Voxels:
@@ -142,7 +143,7 @@ class Voxels:
         domain = torch.arange(X.shape[1], device=X.device).repeat_interleave(X[0, 0, ..., 0].numel())
         voxels, place = (domain[:, None] * n**3 + cells).unique(return_inverse=True)
         x, y, z = voxels // n**2 % n, voxels // n % n, voxels % n
-        return cls((torch.stack([x, y, z], -1) + 0.5) / n, voxels // n**3, place, share)
+        return cls((torch.stack([x, y, z], -1) + 0.5) / n, voxels // n**3, place, share, n)
 
     def sliced(self, S: Float[Tensor, "b v"]) -> Float[Tensor, "b p"]:
         """S at the domains' points."""

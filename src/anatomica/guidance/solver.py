@@ -50,7 +50,7 @@ class Guidance:
             newton = self.newton
             if not any(r.wanted.any_moment for r in resolved) and not any(goals):
                 # A count moves single voxels, moments move organs: only these have far to go.
-                newton = replace(newton, lead=0.0, reach=0.0)
+                newton = replace(newton, reach=0.0)
             return corrected(model.denoiser, gauss_newton(model, resolved, newton, goals))
         parse = parser(model, resolved, self.variant, "max")
         return guided(model.denoiser, lambda z: composite_potential(parse(z), resolved))

@@ -30,29 +30,36 @@ from anatomica.measurement.placing import Resolved
 from anatomica.measurement.vocabulary.subject import Subject
 
 FINER = 2
-"""Points along a domain's axis for each of its own: a certificate holds at n and at 2n."""
-POINTS = 65_536
-"""Most points that a constraint's moments are certified on, over all of its domains."""
+"""Points along a domain's axis for each of its own, and for each output voxel: a certificate holds at n and
+at 2n."""
+LEAST = 16
+"""Points along an axis that are too few to be made fewer."""
 SKIP = 0.02
-"""Variation of the margin below which topology does not decode every point."""
+"""Variation of the margin below which not every point is decoded."""
 
 
-def fine_domains(r: Resolved, finer: float = FINER, most: int = POINTS) -> Domains:
-    """The constraint's domains with `finer` times the points along each sampled axis, at most `most`."""
-    grid = tuple(n if n == 1 else round(finer * n) for n in r.domains.grid)
-    axes = sum(n > 1 for n in grid)
-    share = (most / (r.domains.count * math.prod(grid))) ** (1 / max(axes, 1))
-    a, e, g = (n if n == 1 or share >= 1 else max(2, round(n * share)) for n in grid)
+def fine_domains(r: Resolved, n: int, finer: float = FINER, most: float = 2 * FINER) -> Domains:
+    """The constraint's domains with `finer` times the points along each sampled axis.
+
+    Its own points are the spec's. A domain that is large beside them has at least `finer` for each voxel of
+    the n^3 output; one that has many for each voxel keeps `most`.
+    """
+    placed = r.domains.s[r.domains.valid]
+    size = (placed if len(placed) else r.domains.s).abs().amax(dim=0).tolist()
+    grid = []
+    for own, s in zip(r.domains.grid, size, strict=True):
+        wanted = max(round(finer * own), math.ceil(finer * n * s))
+        grid.append(1 if own == 1 else min(wanted, max(math.ceil(most * n * s), LEAST)))
+    a, e, g = grid
     return replace(r.domains, grid=(a, e, g))
 
 
 @torch.no_grad()
-def indicator(now: Prediction, r: Resolved, domains: Domains) -> Float[Tensor, "b k a e g"]:
-    """1 where the field has the structure, at the domains' points."""
+def fine_margin(now: Prediction, r: Resolved, domains: Domains) -> Float[Tensor, "b k a e g"]:
+    """The structure's margin at the domains' points, above 1/2 where the field has it."""
     X = domains.to(now.features).points()
     X = X if X.dim() == 6 else X.expand(len(now), *X.shape)
-    S = now.probability(X.reshape(len(now), -1, 3), r, "margin").reshape(X.shape[:-1])
-    return (S > 0.5).to(S)
+    return torch.stack([now.margin(X[:, k], r, SKIP) for k in range(X.shape[1])], dim=1)
 
 
 @torch.no_grad()
@@ -70,8 +77,8 @@ def measure_fine(
             continue
         moments = None
         if r.wanted.any_moment:
-            domains = fine_domains(r)
-            S = indicator(now, r, domains)[0].double().cpu()
+            domains = fine_domains(r, n)
+            S = (fine_margin(now, r, domains)[0] > 0.5).double().cpu()
             moments = measure_moments(S, domains)
         counts = _counts(now, r, n) if r.wanted.betti is not None else ()
         found.append(Fine(moments, counts, outside_of_field(now, r)))

@@ -1,4 +1,4 @@
-"""A column's labels from two numbers: how surely there is bone, and at which level.
+"""A column's labels as two numbers: whether there is bone, and at which level.
 
 One logit per vertebra lets a decoder mix the labels of vertebrae that are far apart, and learns each window
 of the column by itself. Here the last layer writes bone and a continuous level u, and the logit of vertebra k
@@ -8,13 +8,35 @@ falls with the distance of u from k: only neighbours can be confused, and every 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from anatomica.prior.layers import Conv3d
 
 SHARPNESS = 10.0
 """Logit per level of distance far from a vertebra; at its own level the next one is 4.1 behind."""
+INPUT_SCALE = 3.0
+"""What an encoder sees of a level is this many times its place among all, in standard deviations."""
+
+
+class ColumnInput(nn.Module):
+    """Label indices, or each label's share of a voxel, as two channels: bone, and its level times bone."""
+
+    table: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        levels = torch.arange(1.0, classes)
+        scaled = torch.cat([torch.zeros(1), INPUT_SCALE * (levels - levels.mean()) / levels.std()])
+        table = torch.stack([(torch.arange(classes) > 0).float(), scaled])
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(
+        self, labels: Integer[Tensor, "b n n n"] | Float[Tensor, "b C n n n"]
+    ) -> Float[Tensor, "b 2 n n n"]:
+        if labels.is_floating_point():
+            return torch.einsum("bcxyz,kc->bkxyz", labels, self.table.to(labels))
+        return self.table[:, labels.long()].movedim(0, 1)
 
 
 class ColumnLayer(nn.Module):

@@ -70,3 +70,16 @@ class LatentGaussian(nn.Module):
         shares = self.basis.square()
         along = (self.variance * noise / (self.variance + noise)) @ shares
         return along + (1 - shares.sum(dim=0)) * self.rest * noise / (self.rest + noise)
+
+    def posterior_times(
+        self, rows: Float[Tensor, "b r D"], sigma: Float[Tensor, " b"]
+    ) -> Float[Tensor, "b r D"]:
+        """S v for every row v, S = (C^-1 + sigma^-2)^-1: how clean latents vary around the filter's estimate.
+
+        The same approximation as `error`: components and the rest are independent.
+        """
+        noise = sigma.square()[:, None, None]
+        along = rows @ self.basis.T
+        other = (rows - along @ self.basis) * (self.rest * noise / (self.rest + noise))
+        other = other - (other @ self.basis.T) @ self.basis
+        return (along * (self.variance * noise / (self.variance + noise))) @ self.basis + other
