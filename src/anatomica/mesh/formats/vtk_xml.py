@@ -1,7 +1,8 @@
 """VTK's XML files: polygons and lines (.vtp), tetrahedra (.vtu), with arrays on points and cells.
 
-Written here and not by meshio, which knows no .vtp and cannot say in which space the points are: a field
-`SPACE` tells 3D Slicer that they are RAS.
+Written here and not by meshio, which knows no .vtp and cannot say in which space the points are: in a .vtp
+a field `SPACE` tells 3D Slicer that they are RAS. A .vtu has none: meshio, with which finite-element programs
+read it, refuses files with a field of text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from anatomica.files import write_text
 
 Arrays = Mapping[str, np.ndarray]
 _TYPES = {"f8": "Float64", "f4": "Float32", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
-_TETRA, _TRIANGLE = 10, 5
+_TETRA = 10
+_RAS = " ".join(str(c) for c in b"RAS\0")
+_SPACE = (
+    '<FieldData><DataArray type="String" Name="SPACE" NumberOfTuples="1" format="ascii">'
+    f"{_RAS}</DataArray></FieldData>\n"
+)
 
 
 def write_vtp(
@@ -47,7 +53,7 @@ def write_vtp(
         *(_connections("Lines", *x) for x in drawn),
         *(_connections("Polys", *x) for x in polys),
     ]
-    _write(path, "PolyData", f'NumberOfPoints="{len(points)}" {counts}', body)
+    _write(path, "PolyData", f'NumberOfPoints="{len(points)}" {counts}', body, _SPACE)
 
 
 def write_vtu(
@@ -66,12 +72,10 @@ def write_vtu(
     _write(path, "UnstructuredGrid", counts, body)
 
 
-def _write(path: Path, kind: str, counts: str, body: Sequence[str]) -> None:
-    space = " ".join(str(c) for c in b"RAS\0")
-    field = f'<DataArray type="String" Name="SPACE" NumberOfTuples="1" format="ascii">{space}</DataArray>'
+def _write(path: Path, kind: str, counts: str, body: Sequence[str], field: str = "") -> None:
     text = (
         f'<?xml version="1.0"?>\n<VTKFile type="{kind}" version="1.0" byte_order="LittleEndian" '
-        f'header_type="UInt64">\n<{kind}>\n<FieldData>{field}</FieldData>\n<Piece {counts}>\n'
+        f'header_type="UInt64">\n<{kind}>\n{field}<Piece {counts}>\n'
         + "\n".join(body)
         + f"\n</Piece>\n</{kind}>\n</VTKFile>\n"
     )
