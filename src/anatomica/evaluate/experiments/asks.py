@@ -186,8 +186,8 @@ def drawn(model: Model, one: Draw, kept: Path) -> Drawn:
         save_numbers(kept, asdict(_drawn(model, one.kind, one.texts, one.seed, sample)))
         found = load_numbers(kept)
     assert found is not None
-    lists = {key: tuple(found[key]) for key in ("asks", "unmet", "unusual")}
-    return Drawn(**(found | lists))
+    content: dict[str, Any] = found | {key: tuple(found[key]) for key in ("asks", "unmet", "unusual")}
+    return Drawn(**content)
 
 
 def kept_at(cache: Path, model: Model, one: Draw) -> Path:
