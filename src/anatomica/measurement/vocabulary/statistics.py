@@ -13,6 +13,7 @@ from anatomica.measurement.measure import soft_structure_map
 from anatomica.measurement.vocabulary import aortic, cardiac, coronary, relations, spinal
 from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
 from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.spec.ranges import range_of
 from anatomica.spec.vocabulary import Entry, entries, lookup
 
 PLANS = {
@@ -46,7 +47,8 @@ def plan(s: Subject, key: str) -> Plan:
 
 
 def find(s: Subject, key: str) -> Found:
-    """A quantity's hard form on a subject."""
+    """A quantity's hard form on a subject, within what its definition allows: the mean of three frames may
+    be a per cent beyond the frame that it is compared with."""
     entry = lookup(s.about, key)
     try:
         placed = plan(s, key)
@@ -55,7 +57,8 @@ def find(s: Subject, key: str) -> Found:
         return Found(entry, None, str(why))
     if not np.isfinite(value):
         return Found(entry, None, "the label map gives no finite number")
-    return Found(entry, value, marks=placed.marks)
+    low, high, _ = range_of(entry)
+    return Found(entry, float(min(max(value, low), high)), marks=placed.marks)
 
 
 COARSEST = 64
