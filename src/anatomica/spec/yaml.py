@@ -85,7 +85,7 @@ def _sentence(error: ValidationError, root: yaml.Node, source: str, text: str) -
     where = [str(step) for step in problem["loc"]]
     message = " ".join(problem["msg"].removeprefix("Value error, ").split())
     if problem["type"] == "union_tag_invalid":
-        told = problem["ctx"]
+        told = problem.get("ctx", {})
         message = f"unknown {told['discriminator']} {shown(told['tag'])}; allowed: {told['expected_tags']}"
     line, place = _place_of(root, list(problem["loc"]))
     if problem["type"] == "missing":

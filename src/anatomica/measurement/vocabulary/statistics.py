@@ -47,8 +47,8 @@ def plan(s: Subject, key: str) -> Plan:
 
 
 def find(s: Subject, key: str) -> Found:
-    """A quantity's hard form on a subject, within what its definition allows: the mean of three frames may
-    be a per cent beyond the frame that it is compared with."""
+    """A quantity's hard form on a subject. What is a little outside of its definition, by the luck of voxels,
+    is brought to its end; what is farther outside was not measured."""
     entry = lookup(s.about, key)
     try:
         placed = plan(s, key)
@@ -57,8 +57,11 @@ def find(s: Subject, key: str) -> Found:
         return Found(entry, None, str(why))
     if not np.isfinite(value):
         return Found(entry, None, "the label map gives no finite number")
-    low, high, _ = range_of(entry)
-    return Found(entry, float(min(max(value, low), high)), marks=placed.marks)
+    known = range_of(entry)
+    held = float(min(max(value, known.low), known.high))
+    if abs(value - held) > max(entry.tolerance, 0.02 * abs(held)):
+        return Found(entry, None, f"{value:.3g} was found, which is not {known.words}")
+    return Found(entry, held, marks=placed.marks)
 
 
 COARSEST = 64
