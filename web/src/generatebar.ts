@@ -15,12 +15,13 @@ export function generateBar(): HTMLElement {
   };
   store.on(["jobs"], draw);
   draw();
-  const asked = h("span", { class: "asked-count" });
+  const asked = h("span", { class: "asked-count", id: "asked", role: "status" });
   const count = () => {
     const n = store.doc.constraints.length + Object.keys(store.doc.ask).length + store.doc.lines.length;
-    say(asked, n ? `${n} asked` : "nothing asked");
-    asked.title = store.told.problem ?? "";
-    asked.classList.toggle("problem", store.told.problem !== null);
+    const wrong = store.told.problem ?? idle();
+    say(asked, wrong ?? (n ? `${n} asked` : "Nothing is asked: any patient will do"));
+    asked.title = wrong ?? "";
+    asked.classList.toggle("wrong", wrong !== null);
   };
   store.on(["doc", "plan"], count);
   count();
@@ -32,9 +33,14 @@ export function generateBar(): HTMLElement {
     field("Steps", "steps", 1, 1000),
     reference(),
     asked,
-    h("span", { class: "space" }),
     go,
   );
+}
+
+/** A domain that asks for nothing would be refused: said before someone presses Generate. */
+function idle(): string | null {
+  const free = store.doc.constraints.find((c) => c.match?.length === 0 && !Object.values(c.target ?? {}).some((v) => v !== undefined));
+  return free ? `“${free.name}” asks for nothing: type a target, or remove it` : null;
 }
 
 function field(name: string, key: "samples" | "seed" | "steps", least: number, most: number): HTMLElement {
@@ -71,8 +77,11 @@ function reference(): HTMLElement {
     id: "field-reference",
     onChange: (() => store.edit((doc) => void (doc.reference = box.checked))) as EventListener,
   });
-  const draw = () => void (box.checked = store.doc.reference);
-  store.on(["doc"], draw);
+  const draw = () => {
+    box.checked = store.doc.reference;
+    box.disabled = store.reference === null;
+  };
+  store.on(["doc", "view", "patients"], draw);
   draw();
-  return h("label", { title: "Domains that follow tissues, and targets left open, are taken from the shown patient" }, box, "like shown");
+  return h("label", { title: "Domains that follow tissues, and targets left open, are taken from the shown patient" }, box, "Like the shown one");
 }

@@ -6,7 +6,7 @@ import { acceptDrops } from "./opening";
 import { gallery, pictures } from "./gallery";
 import { generateBar } from "./generatebar";
 import { keyboard } from "./keyboard";
-import { Model } from "./models";
+import { Model, models } from "./models";
 import type { Frame } from "./frames";
 import { quantitiesPanel } from "./quantities";
 import { runPanel } from "./runpanel";
@@ -30,7 +30,6 @@ const stage = new Stage(views);
 const palette = paletteTexture();
 const view = new View3D(stage);
 const slices = PLANES.map((p) => new SlicePane(p, stage, palette, (going) => view.moves(going ? "box" : null)));
-const models = new Map<string, Model>();
 
 // ---- panels
 
@@ -206,6 +205,7 @@ function shownChanged(force = false): void {
     const patient = models.get(store.reference ?? "") ?? null;
     const other = store.view.compare === "off" ? null : (models.get(store.view.other ?? "") ?? null);
     view.set(patient, other);
+    if (patient && store.view.cursor.every((c) => c === 0)) store.view.cursor = patient.nearest();
     for (const slice of slices) slice.set(patient);
     if (changed) {
       void plan();

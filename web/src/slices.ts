@@ -16,6 +16,7 @@ import { grips, hold, type Cut, type Hold } from "./cuts";
 import { h, say } from "./dom";
 import { Ink, type Point } from "./ink";
 import type { Model } from "./models";
+import { tissueAt } from "./snapping";
 import type { Pane, Stage } from "./stage";
 import { store } from "./store";
 import type { Box } from "./types";
@@ -183,7 +184,8 @@ export class SlicePane implements Pane {
   /** Cross-hair and domains, with grips on the chosen one. */
   overlay(): void {
     const { across, name } = this.plane;
-    say(this.title, this.model ? `${name} ${"xyz"[across]} ${Math.round(store.view.cursor[across])}` : name);
+    const tissue = this.model ? tissueAt() : undefined;
+    say(this.title, this.model ? `${name} ${"xyz"[across]} ${Math.round(store.view.cursor[across])}${tissue ? ` · ${tissue}` : ""}` : name);
     this.ink.clear();
     const { clientWidth: w, clientHeight: height } = this.element;
     if (this.model) {

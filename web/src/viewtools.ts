@@ -86,7 +86,7 @@ function emptyState(): HTMLElement {
     h(
       "div",
       { class: "line" },
-      button("Phantom", () => startFromPhantom(seed()), { icon: "dice", class: "primary" }),
+      button("Phantom", () => startFromPhantom(seed()), { icon: "person", class: "primary" }),
       button("Generated", () => void generatePlain(seed()), { icon: "play" }),
       button("Open", chooseFile, { icon: "upload" }),
     ),
