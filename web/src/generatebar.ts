@@ -22,8 +22,9 @@ export function generateBar(): HTMLElement {
     say(asked, wrong ?? (n ? `${n} asked` : "Nothing is asked: any patient will do"));
     asked.title = wrong ?? "";
     asked.classList.toggle("wrong", wrong !== null);
+    asked.hidden = current() !== undefined; // its place is the Cancel button's
   };
-  store.on(["doc", "plan"], count);
+  store.on(["doc", "plan", "jobs"], count);
   count();
   return h(
     "div",
@@ -32,6 +33,7 @@ export function generateBar(): HTMLElement {
     field("Seed", "seed", 0, 2 ** 53 - 1),
     field("Steps", "steps", 1, 1000),
     reference(),
+    h("span", { class: "space" }),
     asked,
     go,
   );

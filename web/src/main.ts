@@ -22,7 +22,7 @@ import { choose, topbar } from "./topbar";
 import { tour } from "./tour";
 import type { Patient, ServerEvent } from "./types";
 import { View3D } from "./view3d";
-import { secondBadge, viewTools } from "./viewtools";
+import { otherBadge, viewTools } from "./viewtools";
 import "./style.css";
 
 const views = h("div", { class: "views" });
@@ -57,9 +57,9 @@ function sidePanel(): HTMLElement {
   return host;
 }
 
-const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. Waiting for it …");
+const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. If it was ended, start it again and open the address that it prints.");
 view.element.append(...viewTools(() => view.reset()));
-view.second.append(secondBadge());
+view.second.append(otherBadge("side"));
 views.append(view.element, view.second, h("div", { class: "slices" }, ...slices.map((s) => s.element)));
 document.querySelector("#app")!.append(
   topbar(),

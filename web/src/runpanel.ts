@@ -51,7 +51,7 @@ export function runPanel(): HTMLElement {
     });
   };
   const outcome = () => drawResult(result);
-  store.on(["step", "jobs"], draw);
+  store.on(["step", "jobs", "patients"], draw);
   store.on(["view", "patients", "jobs"], outcome);
   drawNow(now);
   outcome();
@@ -63,6 +63,8 @@ function drawNow(host: HTMLElement): void {
   if (!job) return replace(host, h("p", { class: "hint" }, "Press Generate. Each step's errors appear here, in tolerances: what falls below the line is met."));
   const last = job.steps[job.steps.length - 1];
   const mine = last ? job.steps.filter((s) => s.seed === last.seed && s.turn === last.turn) : [];
+  const made = last && store.told.patients.find((p) => p.job === job.id && p.seed === last.seed);
+  const drawn = lines(mine, made?.checks);
   const going = job.state === "running" || job.state === "waiting";
   const done = last ? (job.finished + last.step / last.steps) / job.samples : 0;
   const bar = h("div", { class: "bar" }, h("div", { class: "fill" }));
@@ -77,15 +79,15 @@ function drawNow(host: HTMLElement): void {
     ),
     job.sentence ? h("p", { class: "problem", role: "alert" }, job.sentence) : null,
     going ? bar : null,
-    mine.some((s) => s.errors.length) ? curves(mine) : null,
+    drawn.length ? curves(mine, drawn) : null,
     h(
       "ul",
       { class: "legend" },
-      ...lines(mine).map((line) => {
+      ...drawn.map((line) => {
         const value = line.points[line.points.length - 1]![1];
         const dot = h("span", { class: "swatch" });
         dot.style.background = line.colour;
-        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${shown(value)} tol.`));
+        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${line.certified ? "certified " : ""}${shown(value)} tol.`));
       }),
     ),
   );

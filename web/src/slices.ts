@@ -67,6 +67,7 @@ export class SlicePane implements Pane {
   readonly element: HTMLElement;
   private ink = new Ink();
   private title = h("span", { class: "title" });
+  private tissue = h("span", { class: "title tissue", title: "the tissue under the cross-hair" });
   private scene = new Scene();
   private camera = new OrthographicCamera();
   private material: ShaderMaterial;
@@ -90,6 +91,7 @@ export class SlicePane implements Pane {
         id: `slice-${plane.name.toLowerCase()}`,
       },
       this.title,
+      this.tissue,
       h("span", { class: "letter left" }, left),
       h("span", { class: "letter right" }, right),
       h("span", { class: "letter top" }, top),
@@ -184,8 +186,8 @@ export class SlicePane implements Pane {
   /** Cross-hair and domains, with grips on the chosen one. */
   overlay(): void {
     const { across, name } = this.plane;
-    const tissue = this.model ? tissueAt() : undefined;
-    say(this.title, this.model ? `${name} ${"xyz"[across]} ${Math.round(store.view.cursor[across])}${tissue ? ` · ${tissue}` : ""}` : name);
+    say(this.title, this.model ? `${name} ${"xyz"[across]} ${Math.round(store.view.cursor[across])}` : name);
+    say(this.tissue, (this.model && tissueAt()) ?? "");
     this.ink.clear();
     const { clientWidth: w, clientHeight: height } = this.element;
     if (this.model) {

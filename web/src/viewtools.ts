@@ -6,7 +6,7 @@ import { store, type View } from "./store";
 import { startFromPhantom } from "./topbar";
 
 export function viewTools(resetView: () => void): HTMLElement[] {
-  const tools = [modes(resetView), divider(), badge(), emptyState()];
+  const tools = [modes(resetView), divider(), badge(), otherBadge("slider"), emptyState()];
   // The controls of the view capture every pointer that goes down on it; those on its tools are not theirs.
   for (const tool of tools) tool.addEventListener("pointerdown", (e) => e.stopPropagation());
   return tools;
@@ -37,6 +37,12 @@ function divider(): HTMLElement {
     onInput: ((e: Event) => store.show({ divider: Number((e.target as HTMLInputElement).value) })) as EventListener,
   });
   const line = h("div", { class: "divider-line" });
+  line.addEventListener("pointerdown", (e) => line.setPointerCapture(e.pointerId));
+  line.addEventListener("pointermove", (e) => {
+    if (!line.hasPointerCapture(e.pointerId)) return;
+    const r = host.getBoundingClientRect();
+    store.show({ divider: Math.min(Math.max((e.clientX - r.left) / r.width, 0), 1) });
+  });
   const host = h("div", { class: "divider-host" }, line, bar);
   const draw = () => {
     host.hidden = store.view.compare !== "slider";
@@ -64,11 +70,12 @@ function badge(): HTMLElement {
   return host;
 }
 
-/** Who is shown beside. */
-export function secondBadge(): HTMLElement {
-  const host = h("div", { class: "badge" });
+/** Who is shown beside, or behind the slider. */
+export function otherBadge(compare: View["compare"]): HTMLElement {
+  const host = h("div", { class: "badge other" });
   const draw = () => {
-    host.textContent = store.told.patients.find((p) => p.id === store.view.other)?.name ?? "";
+    host.hidden = store.view.compare !== compare;
+    say(host, store.told.patients.find((p) => p.id === store.view.other)?.name ?? "");
   };
   store.on(["view", "patients"], draw);
   draw();

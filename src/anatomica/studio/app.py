@@ -44,12 +44,17 @@ THREADS = 4
 """Requests that are computed at a time."""
 
 
+class BusyError(AnatomicaError):
+    """This is done for one at a time."""
+
+
 class Studio:
     """Everything that one server holds."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self.hub, self.shelf = Hub(), Shelf()
         self.jobs = Jobs(self.hub, self.shelf, log)
+        self.uploading = asyncio.Lock()  # one file in the memory at a time
 
     def keep(self, name: str, about: Anatomy, label_map) -> dict[str, Any]:
         """A loaded patient, shown to every page."""
@@ -89,7 +94,11 @@ def _errors(app: FastAPI, log: Callable[[str], None]) -> None:
         told: dict[str, Any] = {"sentence": str(error)}
         if isinstance(error, UnknownLabelsError):
             return JSONResponse(told | {"labels": error.labels, "vocabularies": list(VOCABULARIES)}, 409)
-        return JSONResponse(told, 429 if isinstance(error, QueueFullError) else 422)
+        return JSONResponse(told, 429 if isinstance(error, QueueFullError | BusyError) else 422)
+
+    @app.exception_handler(RecursionError)
+    def nested(_: Request, __: RecursionError) -> JSONResponse:
+        return JSONResponse({"sentence": "what was sent is nested too deeply"}, 422)
 
     @app.exception_handler(RequestValidationError)
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -98,8 +107,8 @@ def _errors(app: FastAPI, log: Callable[[str], None]) -> None:
         return JSONResponse({"sentence": f"{where or 'the request'}: {problem['msg']}"}, 422)
 
     @app.exception_handler(HTTPException)
-    def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        told = f"{request.method} {shown(request.url.path)}: {str(error.detail).lower()}"
+    def refusal(request: Request, error: HTTPException) -> JSONResponse:
+        told = f"{request.method} {shown(request.url.path)}: {error.detail}"
         return JSONResponse({"sentence": told}, error.status_code)
 
     @app.exception_handler(Exception)
@@ -147,8 +156,11 @@ def _patients(app: FastAPI, studio: Studio) -> None:
     @app.post("/api/upload")
     async def upload(request: Request, anatomy: str, name: str = "", mapping: str = "") -> dict[str, Any]:
         about, rules = _about(anatomy), _mapping(mapping)
-        data = await collected(request.stream())
-        label_map = await anyio.to_thread.run_sync(read_upload, data, about, rules)
+        if studio.uploading.locked():
+            raise BusyError("another file is being read; open this one when it is there")
+        async with studio.uploading:
+            data = await collected(request.stream())
+            label_map = await anyio.to_thread.run_sync(read_upload, data, about, rules)
         title = "".join(c for c in name if c.isprintable())[:60] or "own file"
         return await anyio.to_thread.run_sync(studio.keep, title, about, label_map)
 
