@@ -227,7 +227,7 @@ def in_axial_slice(page: Page, point: Sequence[float]) -> list[float]:
 
 def pull_a_turned_box_in_a_slice(page: Page) -> None:
     """An edge moves one face along its normal, a corner two; what lies opposite stays."""
-    expect(page.locator("#asked")).to_contain_text("asks for nothing")
+    expect(page.locator("#notice")).to_contain_text("asks for nothing")
     page.fill('[data-input="rotation_deg-2-0"]', "30")
     page.press('[data-input="rotation_deg-2-0"]', "Enter")
     centre = domain(page)["centre_mm"]
@@ -326,6 +326,7 @@ def ask_for_a_volume(page: Page) -> None:
     assert asked["value"] < asked["high"]
     page.wait_for_function("() => window.studio.store.current")
     expect(page.locator("#asked")).to_have_text("1 asked")
+    expect(page.locator("#notice")).to_be_hidden()
     page.select_option('[data-focus="how-lv.volume_ml"]', "equal")
     # The middle of the histogram is near the middle of the population.
     box = page.locator('[data-key="lv.volume_ml"] .histogram').bounding_box()

@@ -15,16 +15,13 @@ export function generateBar(): HTMLElement {
   };
   store.on(["jobs"], draw);
   draw();
-  const asked = h("span", { class: "asked-count", id: "asked", role: "status" });
+  const asked = h("span", { class: "asked-count", id: "asked" });
   const count = () => {
     const n = store.doc.constraints.length + Object.keys(store.doc.ask).length + store.doc.lines.length;
-    const wrong = store.told.problem ?? idle();
-    say(asked, wrong ?? (n ? `${n} asked` : "Nothing is asked: any patient will do"));
-    asked.title = wrong ?? "";
-    asked.classList.toggle("wrong", wrong !== null);
+    say(asked, n ? `${n} asked` : "nothing asked");
     asked.hidden = current() !== undefined; // its place is the Cancel button's
   };
-  store.on(["doc", "plan", "jobs"], count);
+  store.on(["doc", "jobs"], count);
   count();
   return h(
     "div",
@@ -39,10 +36,23 @@ export function generateBar(): HTMLElement {
   );
 }
 
-/** A domain that asks for nothing would be refused: said before someone presses Generate. */
+/** What keeps the spec from being generated, over the foot of the view: said before someone presses Generate. */
+export function notice(): HTMLElement {
+  const host = h("p", { class: "notice", id: "notice", role: "status" });
+  const draw = () => {
+    const wrong = store.told.problem ?? idle();
+    host.hidden = wrong === null;
+    say(host, wrong ?? "");
+  };
+  store.on(["doc", "plan"], draw);
+  draw();
+  return host;
+}
+
+/** A domain that asks for nothing is refused. */
 function idle(): string | null {
   const free = store.doc.constraints.find((c) => c.match?.length === 0 && !Object.values(c.target ?? {}).some((v) => v !== undefined));
-  return free ? `“${free.name}” asks for nothing: type a target, or remove it` : null;
+  return free ? `“${free.name}” asks for nothing yet: type a target, or remove it before you generate.` : null;
 }
 
 function field(name: string, key: "samples" | "seed" | "steps", least: number, most: number): HTMLElement {

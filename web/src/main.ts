@@ -4,7 +4,7 @@ import { h, replace } from "./dom";
 import { domainsPanel } from "./domains";
 import { acceptDrops } from "./opening";
 import { gallery, pictures } from "./gallery";
-import { generateBar } from "./generatebar";
+import { generateBar, notice } from "./generatebar";
 import { keyboard } from "./keyboard";
 import { Model, models } from "./models";
 import type { Frame } from "./frames";
@@ -58,7 +58,7 @@ function sidePanel(): HTMLElement {
 }
 
 const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. If it was ended, start it again and open the address that it prints.");
-view.element.append(...viewTools(() => view.reset()));
+view.element.append(...viewTools(() => view.reset()), notice());
 view.second.append(otherBadge("side"));
 views.append(view.element, view.second, h("div", { class: "slices" }, ...slices.map((s) => s.element)));
 document.querySelector("#app")!.append(
