@@ -232,6 +232,10 @@ def pull_a_turned_box_in_a_slice(page: Page) -> None:
     page.press('[data-input="rotation_deg-2-0"]', "Enter")
     centre = domain(page)["centre_mm"]
     page.evaluate("(cursor) => window.studio.store.show({ cursor })", centre)
+    page.locator("#slice-axial").focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    assert page.evaluate("() => window.studio.store.view.zoom") > 1.7
     for sides in ((1, 0), (1, 1)):
         before = domain(page)
         turn = Rotation.from_euler("xyz", before["rotation_deg"], degrees=True)
@@ -250,6 +254,8 @@ def pull_a_turned_box_in_a_slice(page: Page) -> None:
     drag(page, inside, (inside[0] + 20, inside[1]))
     assert domain(page)["size_mm"] == start["size_mm"]
     assert domain(page)["centre_mm"][0] < start["centre_mm"][0] - 3  # the patient's left is on the right
+    page.click("#reset-view")
+    assert page.evaluate("() => window.studio.store.view.zoom") == 1
 
 
 def take_boxes_to_slicer_and_back(page: Page, tmp_path: Path) -> None:

@@ -40,9 +40,11 @@ export function generateBar(): HTMLElement {
 export function notice(): HTMLElement {
   const host = h("p", { class: "notice", id: "notice", role: "status" });
   const draw = () => {
-    const wrong = store.told.problem ?? idle();
-    host.hidden = wrong === null;
-    say(host, wrong ?? "");
+    const { problem } = store.told;
+    const said = problem ?? idle();
+    host.hidden = said === null;
+    host.classList.toggle("problem", problem !== null);
+    say(host, said ?? "");
   };
   store.on(["doc", "plan"], draw);
   draw();
@@ -52,7 +54,7 @@ export function notice(): HTMLElement {
 /** A domain that asks for nothing is refused. */
 function idle(): string | null {
   const free = store.doc.constraints.find((c) => c.match?.length === 0 && !Object.values(c.target ?? {}).some((v) => v !== undefined));
-  return free ? `“${free.name}” asks for nothing yet: type a target, or remove it before you generate.` : null;
+  return free ? `“${free.name}” asks for nothing yet: type a target before you generate.` : null;
 }
 
 function field(name: string, key: "samples" | "seed" | "steps", least: number, most: number): HTMLElement {

@@ -58,7 +58,11 @@ function sidePanel(): HTMLElement {
 }
 
 const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. If it was ended, start it again and open the address that it prints.");
-view.element.append(...viewTools(() => view.reset()), notice());
+const resetViews = () => {
+  view.reset();
+  store.show({ zoom: 1 });
+};
+view.element.append(...viewTools(resetViews), notice());
 view.second.append(otherBadge("side"));
 views.append(view.element, view.second, h("div", { class: "slices" }, ...slices.map((s) => s.element)));
 document.querySelector("#app")!.append(
@@ -280,7 +284,7 @@ function mark(name: string): void {
   performance.mark(`studio-${name}`);
 }
 
-keyboard(() => view.reset());
+keyboard(resetViews);
 acceptDrops();
 shownChanged(true);
 // For tests and measurements: what is shown, and where.

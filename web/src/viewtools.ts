@@ -5,14 +5,14 @@ import { current, generatePlain } from "./runpanel";
 import { store, type View } from "./store";
 import { startFromPhantom } from "./topbar";
 
-export function viewTools(resetView: () => void): HTMLElement[] {
-  const tools = [modes(resetView), divider(), badge(), otherBadge("slider"), emptyState()];
+export function viewTools(resetViews: () => void): HTMLElement[] {
+  const tools = [modes(resetViews), divider(), badge(), otherBadge("slider"), emptyState()];
   // The controls of the view capture every pointer that goes down on it; those on its tools are not theirs.
   for (const tool of tools) tool.addEventListener("pointerdown", (e) => e.stopPropagation());
   return tools;
 }
 
-function modes(resetView: () => void): HTMLElement {
+function modes(resetViews: () => void): HTMLElement {
   const host = h("div", { class: "view-tools" });
   const draw = () => {
     const tool = (mode: View["mode"], name: string, key: string, icon: string) =>
@@ -23,7 +23,7 @@ function modes(resetView: () => void): HTMLElement {
       tool("rotate", "Rotate", "R", "rotate"),
       tool("scale", "Resize", "S", "scale"),
       button("Ellipsoids", () => store.show({ ellipsoids: !store.view.ellipsoids }), { icon: "ellipsoid", text: false, pressed: store.view.ellipsoids, title: "Target (red) and achieved (green) ellipsoids", id: "ellipsoids" }),
-      button("Reset view", resetView, { icon: "home", text: false, title: "Look from the usual side again (0)", id: "reset-view" }),
+      button("Reset views", resetViews, { icon: "home", text: false, title: "Look from the usual side again, at whole slices (0)", id: "reset-view" }),
     );
   };
   store.on(["view"], draw);
