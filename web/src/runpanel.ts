@@ -5,6 +5,7 @@ import { h, replace, shown } from "./dom";
 import { store, type Job } from "./store";
 import { toast } from "./toasts";
 import type { Check, Doc } from "./types";
+import { verdict, WORDS } from "./verdict";
 
 export function generate(): Promise<void> {
   return draw(store.doc, store.reference);
@@ -101,14 +102,14 @@ function label(job: Job): string {
 function drawResult(host: HTMLElement): void {
   const patient = store.patient;
   const job = current();
+  const found = verdict(patient);
   // While something is sampled, the verdict on an earlier patient would be taken for its.
-  if (!patient || patient.valid === undefined || (job && job.id !== patient.job)) return replace(host);
+  if (!patient || !found || (job && job.id !== patient.job)) return replace(host);
   const checks = patient.checks ?? [];
-  const verdict = patient.valid ? "valid" : patient.met ? "implausible" : "unmet";
-  const words = { valid: checks.length ? "Valid: met and plausible" : "Plausible", implausible: "Met, but implausible", unmet: "Not met" };
+  const words = found !== "valid" ? WORDS[found] : checks.length ? "valid: met and plausible" : "plausible";
   replace(
     host,
-    h("h3", { class: `verdict ${verdict}`, id: "verdict", "data-verdict": verdict }, words[verdict]),
+    h("h3", { class: `verdict ${found}`, id: "verdict", "data-verdict": found }, `${words[0]!.toUpperCase()}${words.slice(1)}`),
     h("p", { class: "hint" }, `${patient.name} · ${shown(patient.seconds)} s${(patient.drawn ?? 1) > 1 ? ` · best of ${patient.drawn} draws` : ""}`),
     checks.length ? table(checks) : null,
     ...(patient.unusual ?? []).slice(0, 4).map((odd) => h("p", { class: "warning" }, String(odd.sentence ?? odd.what ?? JSON.stringify(odd)))),

@@ -4,6 +4,7 @@ import { chooseFile } from "./opening";
 import { current, generatePlain } from "./runpanel";
 import { store, type View } from "./store";
 import { startFromPhantom } from "./topbar";
+import { verdict, WORDS } from "./verdict";
 
 export function viewTools(resetViews: () => void): HTMLElement[] {
   const tools = [modes(resetViews), divider(), badge(), otherBadge("slider"), emptyState()];
@@ -60,10 +61,10 @@ function badge(): HTMLElement {
   const draw = () => {
     const step = current()?.steps.at(-1);
     const p = store.patient;
-    const state = p?.valid === undefined ? "" : p.valid ? "valid" : p.met ? "met, but implausible" : "not met";
+    const state = verdict(p);
     host.hidden = !p && !step;
-    say(host, step ? `sampling · step ${step.step} of ${step.steps}` : `${p?.name ?? ""}${state ? ` · ${state}` : ""}`);
-    host.className = `badge ${step || p?.valid === undefined ? "" : p.valid ? "valid" : "unmet"}`;
+    say(host, step ? `sampling · step ${step.step} of ${step.steps}` : `${p?.name ?? ""}${state ? ` · ${WORDS[state]}` : ""}`);
+    host.className = `badge ${(!step && state) || ""}`;
   };
   store.on(["view", "patients", "jobs", "step"], draw);
   draw();
