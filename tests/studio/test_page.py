@@ -426,6 +426,18 @@ def choose_file(page: Page, file: Path | FilePayload) -> None:
     chooser.value.set_files(file)
 
 
+def drop_file(page: Page, name: str, data: bytes) -> None:
+    dropped = page.evaluate_handle(
+        """([name, bytes]) => {
+            const dropped = new DataTransfer();
+            dropped.items.add(new File([new Uint8Array(bytes)], name));
+            return dropped;
+        }""",
+        [name, list(data)],
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+
+
 def open_a_broken_file(page: Page) -> None:
     choose_file(page, {"name": "x.nii.gz", "mimeType": "application/gzip", "buffer": b"\x1f\x8bbroken"})
     expect(page.locator(".toast.error")).to_contain_text("X.nii.gz: not a readable NIfTI file")
@@ -437,7 +449,7 @@ def open_a_file_with_unknown_labels(page: Page) -> None:
     table = LabelTable.from_names({70: "thing", 71: "<i>other</i> thing"})
     data = encode(LabelMap(strange, label_map.affine, table))
     # Names are text, whatever they look like.
-    choose_file(page, {"name": "<b>mine</b>.nii.gz", "mimeType": "application/gzip", "buffer": data})
+    drop_file(page, "<b>mine</b>.nii.gz", data)
     expect(page.locator("#mapping")).to_contain_text("71 · <i>other</i> thing")
     page.select_option('[data-label="70"]', "LV")
     page.click("#mapping-open")
