@@ -60,6 +60,7 @@ def page(address: str) -> Iterator[Page]:
 
 def picture(page: Page, name: str) -> None:
     if folder := os.environ.get("STUDIO_PICTURES"):
+        expect(page.locator(".toast")).to_have_count(0)
         page.wait_for_timeout(300)
         page.screenshot(path=Path(folder) / f"studio-{name}.png")
 
@@ -362,7 +363,7 @@ def edit_the_yaml(page: Page) -> None:
 def generate_until_valid(page: Page, tmp_path: Path) -> None:
     page.uncheck("#field-reference")
     page.click("#generate")
-    page.wait_for_function("() => window.studio.store.told.jobs.at(-1)?.steps.length > 3")
+    page.wait_for_function("() => window.studio.store.told.jobs.at(-1)?.steps.at(-1)?.step >= 14")
     page.wait_for_function("() => performance.getEntriesByName('studio-surface').length > 0")
     picture(page, "sampling")
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
