@@ -83,7 +83,11 @@ export function replace(parent: Element, ...children: Child[]): void {
   const mark = active && parent.contains(active) ? (active.id ? `#${CSS.escape(active.id)}` : focusOf(active)) : null;
   parent.replaceChildren();
   append(parent, children);
-  if (mark) (parent.querySelector(mark) as HTMLElement | null)?.focus({ preventScroll: true });
+  const again = mark && (parent.querySelector(mark) as HTMLElement | null);
+  if (!again) return;
+  again.focus({ preventScroll: true });
+  // The caret is lost, and a number that is typed now must not be put before the old one.
+  if (again instanceof HTMLInputElement && again.type === "number") again.select();
 }
 
 function focusOf(active: HTMLElement): string | null {
