@@ -14,5 +14,6 @@ matplotlib.use("Agg")
 _CHECKED = [f"anatomica.{m.name}" for m in pkgutil.iter_modules(anatomica.__path__) if m.name != "cli"]
 install_import_hook(_CHECKED, "typecheck.typechecked")
 # Property tests draw new cases on a developer's machine, the same ones in CI, which must not fail by chance.
-hypothesis.settings.register_profile("here", derandomize=bool(os.environ.get("CI")))
+# No deadline: how long an example takes says more about what else the machine does.
+hypothesis.settings.register_profile("here", derandomize=bool(os.environ.get("CI")), deadline=None)
 hypothesis.settings.load_profile("here")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import FilePayload, Page, expect, sync_playwright
+from playwright.sync_api import FilePayload, Locator, Page, expect, sync_playwright
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
@@ -60,6 +60,7 @@ def page(address: str) -> Iterator[Page]:
 
 def picture(page: Page, name: str) -> None:
     if folder := os.environ.get("STUDIO_PICTURES"):
+        expect(page.locator(".toast")).to_have_count(0)
         page.wait_for_timeout(300)
         page.screenshot(path=Path(folder) / f"studio-{name}.png")
 
@@ -127,6 +128,23 @@ def colours(page: Page) -> int:
     )
 
 
+def marked(page: Page, pane: Locator) -> int:
+    """Pixels of a view that have the colour of the chosen box."""
+    return page.evaluate(
+        """([left, top]) => new Promise(done => requestAnimationFrame(() => {
+            const { stage } = window.studio; stage.draw();
+            const gl = stage.renderer.getContext(), at = stage.host.getBoundingClientRect();
+            const [w, h] = [170, 170], data = new Uint8Array(4 * w * h);
+            gl.readPixels(left - at.left, at.bottom - top - h, w, h, gl.RGBA, gl.UNSIGNED_BYTE, data);
+            let found = 0;
+            for (let i = 0; i < data.length; i += 4)
+                found += data[i] > 240 && Math.abs(data[i + 1] - 176) < 12 && data[i + 2] < 50;
+            done(found);
+        }))""",
+        pane.evaluate("e => { const r = e.getBoundingClientRect(); return [r.left, r.top]; }"),
+    )
+
+
 def measured(page: Page) -> float:
     """The volume on the only card, once it belongs to the box that is shown."""
     expect(page.locator("#domains .card")).to_have_attribute("aria-busy", "false")
@@ -156,6 +174,8 @@ def pull_a_face_of_a_box(page: Page, tmp_path: Path) -> None:
     page.select_option('select[aria-label="snap the box to"]', "tissue LV")
     page.click("#mode-scale")
     page.wait_for_function("() => window.studio.store.told.plan?.constraints[0]?.domains[0]?.volume_ml > 100")
+    for pane in page.locator(".slice").all():
+        assert marked(page, pane), "the slices show the chosen box"
     before, snapped = measured(page), domain(page)
     size, centre = snapped["size_mm"], snapped["centre_mm"]
     x, y = page.evaluate("() => window.studio.view.handles.screen(2, 1)")
@@ -208,10 +228,15 @@ def in_axial_slice(page: Page, point: Sequence[float]) -> list[float]:
 
 def pull_a_turned_box_in_a_slice(page: Page) -> None:
     """An edge moves one face along its normal, a corner two; what lies opposite stays."""
+    expect(page.locator("#notice")).to_contain_text("asks for nothing")
     page.fill('[data-input="rotation_deg-2-0"]', "30")
     page.press('[data-input="rotation_deg-2-0"]', "Enter")
     centre = domain(page)["centre_mm"]
     page.evaluate("(cursor) => window.studio.store.show({ cursor })", centre)
+    page.locator("#slice-axial").focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    assert page.evaluate("() => window.studio.store.view.zoom") > 1.7
     for sides in ((1, 0), (1, 1)):
         before = domain(page)
         turn = Rotation.from_euler("xyz", before["rotation_deg"], degrees=True)
@@ -230,6 +255,8 @@ def pull_a_turned_box_in_a_slice(page: Page) -> None:
     drag(page, inside, (inside[0] + 20, inside[1]))
     assert domain(page)["size_mm"] == start["size_mm"]
     assert domain(page)["centre_mm"][0] < start["centre_mm"][0] - 3  # the patient's left is on the right
+    page.click("#reset-view")
+    assert page.evaluate("() => window.studio.store.view.zoom") == 1
 
 
 def take_boxes_to_slicer_and_back(page: Page, tmp_path: Path) -> None:
@@ -281,6 +308,9 @@ def begin_with_a_task(page: Page) -> None:
 
 def save(page: Page, kind: str, path: Path) -> Path:
     page.click("#downloads")
+    page.keyboard.press("Escape")
+    expect(page.locator(f"#download-{kind}")).not_to_be_visible()
+    page.keyboard.press("Enter")
     with page.expect_download() as wait:
         page.click(f"#download-{kind}")
     wait.value.save_as(path)
@@ -298,6 +328,13 @@ def ask_for_a_volume(page: Page) -> None:
     expect(warning).to_contain_text("Not feasible")
     warning.locator("button").click()
     expect(warning).to_have_count(0)
+    page.select_option('[data-focus="how-lv.volume_ml"]', "range")
+    asked = page.evaluate("() => window.studio.store.doc.ask['lv.volume_ml']")
+    assert asked["value"] < asked["high"]
+    page.wait_for_function("() => window.studio.store.current")
+    expect(page.locator("#asked")).to_have_text("1 asked")
+    expect(page.locator("#notice")).to_be_hidden()
+    page.select_option('[data-focus="how-lv.volume_ml"]', "equal")
     # The middle of the histogram is near the middle of the population.
     box = page.locator('[data-key="lv.volume_ml"] .histogram').bounding_box()
     assert box is not None
@@ -326,7 +363,7 @@ def edit_the_yaml(page: Page) -> None:
 def generate_until_valid(page: Page, tmp_path: Path) -> None:
     page.uncheck("#field-reference")
     page.click("#generate")
-    page.wait_for_function("() => window.studio.store.told.jobs.at(-1)?.steps.length > 3")
+    page.wait_for_function("() => window.studio.store.told.jobs.at(-1)?.steps.at(-1)?.step >= 14")
     page.wait_for_function("() => performance.getEntriesByName('studio-surface').length > 0")
     picture(page, "sampling")
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", "valid")
@@ -351,6 +388,12 @@ def save_everything(page: Page, tmp_path: Path) -> None:
 def compare_two(page: Page) -> None:
     page.click("#compare-slider")
     expect(page.locator("#divider")).to_be_visible()
+    expect(page.locator("#view3d .badge.other")).to_have_text("phantom 3")
+    line = page.locator(".divider-line").bounding_box()
+    assert line is not None
+    middle = (line["x"] + line["width"] / 2, line["y"] + 100)
+    drag(page, middle, (middle[0] - 80, middle[1]))
+    assert page.evaluate("() => window.studio.store.view.divider") < 0.4
     page.click("#compare-side")
     expect(page.locator(".second")).to_be_visible()
     page.click("#theme")
@@ -384,21 +427,35 @@ def choose_file(page: Page, file: Path | FilePayload) -> None:
     chooser.value.set_files(file)
 
 
+def drop_file(page: Page, name: str, data: bytes) -> None:
+    dropped = page.evaluate_handle(
+        """([name, bytes]) => {
+            const dropped = new DataTransfer();
+            dropped.items.add(new File([new Uint8Array(bytes)], name));
+            return dropped;
+        }""",
+        [name, list(data)],
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+
+
 def open_a_broken_file(page: Page) -> None:
     choose_file(page, {"name": "x.nii.gz", "mimeType": "application/gzip", "buffer": b"\x1f\x8bbroken"})
-    expect(page.locator(".toast.error")).to_contain_text("the file")
+    expect(page.locator(".toast.error")).to_contain_text("X.nii.gz: not a readable NIfTI file")
 
 
 def open_a_file_with_unknown_labels(page: Page) -> None:
     label_map = phantom("cardiac", 5, 32).label_map
     strange = np.where(label_map.mask("LV"), 70, np.where(label_map.mask("RV"), 71, 0)).astype(np.uint8)
-    table = LabelTable.from_names({70: "thing", 71: "other thing"})
+    table = LabelTable.from_names({70: "thing", 71: "<i>other</i> thing"})
     data = encode(LabelMap(strange, label_map.affine, table))
-    choose_file(page, {"name": "mine.nii.gz", "mimeType": "application/gzip", "buffer": data})
-    expect(page.locator("#mapping")).to_contain_text("71 · other thing")
+    # Names are text, whatever they look like.
+    drop_file(page, "<b>mine</b>.nii.gz", data)
+    expect(page.locator("#mapping")).to_contain_text("71 · <i>other</i> thing")
     page.select_option('[data-label="70"]', "LV")
     page.click("#mapping-open")
-    expect(page.locator("#badge")).to_have_text("mine.nii.gz")
+    expect(page.locator("#badge")).to_have_text("<b>mine</b>.nii.gz")
+    expect(page.locator("#badge b, #gallery b")).to_have_count(0)
     expect(page.locator("#tissues li")).to_have_count(1)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import socket
+import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from anatomica.studio import bounds
 from anatomica.studio.bounds import MOST_BODY_BYTES, MOST_SOCKETS, MOST_UPLOAD_BYTES, MOST_WAITING
 from studio_client import Client, Running
 
@@ -130,24 +136,107 @@ def test_a_body_without_a_length_is_counted(client: Client) -> None:
     assert reply.status == 413
 
 
+def half_open(client: Client, text: str) -> socket.socket:
+    opened = socket.create_connection(("127.0.0.1", client.port), timeout=20)
+    opened.sendall(text.replace("\n", "\r\n").encode())
+    return opened
+
+
+def test_requests_that_never_end_are_hung_up_on(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slowloris: heads that stop in the middle, also after a whole request on the same connection."""
+    monkeypatch.setattr(bounds, "PATIENCE_S", 0.5)
+    whole = f"GET / HTTP/1.1\nHost: 127.0.0.1:{client.port}\n\n"
+    with ExitStack() as stack:
+        slow = [stack.enter_context(half_open(client, "GET / HTTP/1.1\nHost: x")) for _ in range(50)]
+        again = stack.enter_context(half_open(client, whole))
+        reply = b""
+        while not reply.endswith(b"in one browser"):
+            reply += again.recv(1 << 16)
+        again.sendall(b"GET / HTTP/1.1\r\nHo")
+        assert client.get("/api/state").status == 200
+        for opened in (*slow, again):
+            assert opened.recv(1) == b""
+
+
+def test_an_upload_that_stops_is_ended_and_another_waits_its_turn(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "PATIENCE_S", 2.0)
+    head = (
+        f"POST /api/upload?anatomy=cardiac HTTP/1.1\nHost: 127.0.0.1:{client.port}\n"
+        f"Origin: {client.origin}\nCookie: {client.cookie}\nContent-Length: 1000\n\n"
+    )
+    with half_open(client, head + "x") as stalled:
+        time.sleep(0.5)
+        second = client.send("POST", "/api/upload?anatomy=cardiac", b"x")
+        assert (second.status, "another file" in second.json["sentence"]) == (429, True)
+        assert stalled.recv(1 << 16).startswith(b"HTTP/1.1 408")
+    assert client.send("POST", "/api/upload?anatomy=cardiac", b"x").status == 422
+
+
+def test_cookies_that_come_twice_open_nothing_by_themselves(client: Client) -> None:
+    name, value = client.cookie.split("=", 1)
+    for wrong in (f"{name}=; {name}=x", f"{name}={value[:-1]}; {name}={value}0", f"x{name}={value}"):
+        assert client.send("GET", "/api/state", Cookie=wrong).status == 401
+
+
+LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnop"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 900_000,
+        b'{"anatomy": "cardiac", "spec": {"constraints": ' + b"[" * 900 + b"]" * 900 + b"}}",
+        b'{"anatomy": "cardiac", "seed": ' + b"9" * 900_000 + b"}",
+        b'{"anatomy": "\xff"}',
+        b'{"anatomy": "cardiac", "asks": {"lv.volume_ml": {"value": NaN}}}',
+        json.dumps({"anatomy": "cardiac", "yaml": LAUGHS}).encode(),
+        json.dumps({"anatomy": "cardiac", "yaml": "[" * 200_000}).encode(),
+        json.dumps({"anatomy": "cardiac", "lines": ["(" * 500_000]}).encode(),
+    ],
+    ids=["deep", "deep spec", "digits", "bytes", "nan", "laughs", "deep yaml", "long line"],
+)
+def test_a_bomb_is_a_sentence(client: Client, body: bytes) -> None:
+    begun = time.monotonic()
+    reply = client.send("POST", "/api/plan", body)
+    assert reply.status in (400, 422)
+    assert len(reply.json["sentence"]) > 10
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_header_that_announces_more_than_there_is_costs_nothing(client: Client, packed: bool) -> None:
+    """27,000 GB of voxels, bare or followed by 1 GB of zeros that fit into 1 MB."""
+    header = bytearray(352)
+    header[:4], header[344:348] = struct.pack("<i", 348), b"n+1\0"
+    header[40:56] = struct.pack("<8h", 3, 30_000, 30_000, 30_000, 1, 1, 1, 1)
+    header[70:74], header[108:112] = struct.pack("<2h", 2, 8), struct.pack("<f", 352)
+    zeros = gzip.compress(bytes(1 << 26), 1)
+    data = gzip.compress(bytes(header)) + 16 * zeros if packed else bytes(header)
+    reply = client.send("POST", "/api/upload?anatomy=cardiac", data)
+    assert reply.status == 422
+    assert "voxels" in reply.json["sentence"]
+
+
 @pytest.mark.parametrize(
     "garbage",
     ["", "{", "[]", '{"show": 1}', '{"show": "p1", "x": 1}', "[" * 30_000, "x" * 70_000, b"\x00\xff" * 100],
     ids=["empty", "open", "list", "number", "more", "deep", "long", "binary"],
 )
 def test_garbage_closes_the_socket_and_the_server_lives(client: Client, garbage: str | bytes) -> None:
-    with client.socket() as socket:
-        socket.send(garbage)
+    with client.socket() as opened:
+        opened.send(garbage)
         with pytest.raises(ConnectionClosed):
-            list(socket)
+            list(opened)
     assert client.get("/api/state").status == 200
 
 
 def test_a_patient_that_is_not_there_is_passed_over(client: Client) -> None:
-    with client.socket() as socket:
-        socket.send(json.dumps({"show": "../../etc/passwd"}))
+    with client.socket() as opened:
+        opened.send(json.dumps({"show": "../../etc/passwd"}))
         with pytest.raises(TimeoutError):
-            socket.recv(timeout=0.3)
+            opened.recv(timeout=0.3)
 
 
 def test_sockets_are_bounded(client: Client) -> None:
@@ -158,9 +247,10 @@ def test_sockets_are_bounded(client: Client) -> None:
             one_more.recv(timeout=5)
 
 
-def test_a_hundred_jobs_are_bounded(client: Client) -> None:
+def test_a_hundred_jobs_at_once_are_bounded(client: Client) -> None:
     asked = {"anatomy": "coronary", "samples": 1, "steps": 1000}
-    replies = [client.post("/api/generate", asked) for _ in range(100)]
+    with ThreadPoolExecutor(100) as many:
+        replies = list(many.map(lambda _: client.post("/api/generate", asked), range(100)))
     taken = [r.json["job"] for r in replies if r.status == 200]
     try:
         assert MOST_WAITING <= len(taken) <= MOST_WAITING + 2
@@ -184,6 +274,8 @@ def test_a_hundred_jobs_are_bounded(client: Client) -> None:
         ("/api/plan", {"anatomy": "cardiac", "unknown": 1}),
         ("/api/task", {"name": "../x"}),
         ("/api/markups/read", {"markups": 3}),
+        ("/api/upload?anatomy=cardiac&mapping=" + "[" * 5000, {}),
+        ("/api/upload?anatomy=cardiac&mapping=/etc/passwd", {}),
     ],
 )
 def test_what_makes_no_sense_is_a_sentence(client: Client, path: str, content: dict) -> None:

@@ -1,4 +1,5 @@
-/** DOM without a framework: one function that makes elements, and the icons. */
+/** DOM without a framework: functions that make elements and draw them anew. */
+import { PATHS } from "./icons";
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | EventListener | undefined | null>;
@@ -32,36 +33,6 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   append(made, children);
   return made;
 }
-
-const PATHS: Record<string, string> = {
-  undo: "M9 7 5 11l4 4M5 11h9a5 5 0 0 1 0 10h-2",
-  redo: "m15 7 4 4-4 4m4-4h-9a5 5 0 0 0 0 10h2",
-  moon: "M20 14.500A8 8 0 0 1 9.500 4a8 8 0 1 0 10.500 10.500z",
-  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v3m0 14v3M2 12h3m14 0h3M5 5l2 2m10 10 2 2M5 19l2-2M17 7l2-2",
-  eye: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12zm10-3a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
-  off: "M3 3l18 18M10 5.300A9 9 0 0 1 12 5c6 0 10 7 10 7a17 17 0 0 1-3 3.600M6 7.500A17 17 0 0 0 2 12s4 7 10 7a9 9 0 0 0 4-1",
-  solo: "M12 3v4m0 10v4M3 12h4m10 0h4M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
-  box: "M12 3 4 7v10l8 4 8-4V7l-8-4zM4 7l8 4 8-4M12 11v10",
-  ellipsoid: "M21 9c1 4-3 8-8 9s-9-1-10-4 2-8 8-10 9 1 10 5zM3.500 13c4 2 13 0 17-5M11 4c-3 3-2 11 1 14",
-  home: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
-  plus: "M12 5v14M5 12h14",
-  close: "M6 6l12 12M18 6 6 18",
-  move: "M12 3v18M3 12h18M12 3l-2.500 3M12 3l2.500 3M12 21l-2.500-3M12 21l2.500-3M3 12l3-2.500M3 12l3 2.500M21 12l-3-2.500M21 12l-3 2.500",
-  rotate: "M20 11a8 8 0 1 0-2.300 6.500M20 4v7h-7",
-  scale: "M4 14v6h6M20 10V4h-6M4 20l6-6M20 4l-6 6",
-  magnet: "M6 4v8a6 6 0 0 0 12 0V4h-4v8a2 2 0 0 1-4 0V4H6zM6 8h4m4 0h4",
-  download: "M12 4v11m-4-4 4 4 4-4M5 20h14",
-  upload: "M12 16V5m-4 4 4-4 4 4M5 20h14",
-  play: "M7 5l12 7-12 7V5z",
-  stop: "M7 7h10v10H7z",
-  drop: "M12 3s6 7 6 11a6 6 0 0 1-12 0c0-4 6-11 6-11z",
-  help: "M9 9a3 3 0 1 1 4.500 2.600c-1 .6-1.500 1.200-1.500 2.400M12 17.500v.5",
-  compare: "M12 3v18M5 7h4v10H5zM15 7h4v10h-4z",
-  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
-  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
-  file: "M6 3h8l4 4v14H6zM14 3v4h4",
-  dice: "M5 5h14v14H5zM9 9h.01M15 9h.01M12 12h.01M9 15h.01M15 15h.01",
-};
 
 export function icon(name: string): SVGElement {
   return svg(
@@ -112,7 +83,11 @@ export function replace(parent: Element, ...children: Child[]): void {
   const mark = active && parent.contains(active) ? (active.id ? `#${CSS.escape(active.id)}` : focusOf(active)) : null;
   parent.replaceChildren();
   append(parent, children);
-  if (mark) (parent.querySelector(mark) as HTMLElement | null)?.focus({ preventScroll: true });
+  const again = mark && (parent.querySelector(mark) as HTMLElement | null);
+  if (!again) return;
+  again.focus({ preventScroll: true });
+  // The caret is lost, and a number that is typed now must not be put before the old one.
+  if (again instanceof HTMLInputElement && again.type === "number") again.select();
 }
 
 function focusOf(active: HTMLElement): string | null {

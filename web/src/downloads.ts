@@ -36,6 +36,12 @@ export function downloadMenu(): HTMLElement {
   document.addEventListener("pointerdown", (e) => {
     if (!details.contains(e.target as Node)) details.open = false;
   });
+  details.addEventListener("keydown", (e) => {
+    if (e.key !== "Escape" || !details.open) return;
+    e.stopPropagation(); // or it would also let go of the chosen box
+    details.open = false;
+    details.querySelector("summary")!.focus();
+  });
   draw();
   return details;
 }

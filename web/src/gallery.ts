@@ -4,6 +4,7 @@ import { downloadMenu } from "./downloads";
 import { button, h, replace } from "./dom";
 import { store } from "./store";
 import type { Patient } from "./types";
+import { verdict, WORDS } from "./verdict";
 
 export const pictures = new Map<string, string>();
 
@@ -32,7 +33,7 @@ function thumb(p: Patient): HTMLElement {
   const chosen = store.view.patient === p.id;
   const other = store.view.compare !== "off" && store.view.other === p.id;
   const picture = pictures.get(p.id);
-  const state = p.valid === undefined ? "" : p.valid ? "valid" : p.met ? "implausible" : "unmet";
+  const state = verdict(p);
   return h(
     "div",
     { class: `thumb${chosen ? " chosen" : ""}${other ? " other" : ""}`, "data-patient": p.id },
@@ -43,11 +44,11 @@ function thumb(p: Patient): HTMLElement {
         role: "option",
         "aria-selected": String(chosen),
         "data-focus": `thumb-${p.id}`,
-        title: `${p.name}${state ? `, ${state}` : ""}; Shift-click to compare`,
+        title: `${p.name}${state ? `, ${WORDS[state]}` : ""}; Shift-click to compare`,
         onClick: ((e: MouseEvent) => choose(p.id, e.shiftKey)) as EventListener,
       },
       picture ? h("img", { src: picture, alt: "", draggable: "false" }) : h("span", { class: "blank" }),
-      h("span", { class: "caption" }, p.name, state ? h("span", { class: `dot ${state}`, title: state }) : null),
+      h("span", { class: "caption" }, p.name, state ? h("span", { class: `dot ${state}`, title: WORDS[state] }) : null),
     ),
     button(`Remove ${p.name}`, () => void api.remove(p.id), { icon: "close", text: false, class: "quiet tiny remove" }),
   );

@@ -15,14 +15,13 @@ export function generateBar(): HTMLElement {
   };
   store.on(["jobs"], draw);
   draw();
-  const asked = h("span", { class: "asked-count" });
+  const asked = h("span", { class: "asked-count", id: "asked" });
   const count = () => {
     const n = store.doc.constraints.length + Object.keys(store.doc.ask).length + store.doc.lines.length;
     say(asked, n ? `${n} asked` : "nothing asked");
-    asked.title = store.told.problem ?? "";
-    asked.classList.toggle("problem", store.told.problem !== null);
+    asked.hidden = current() !== undefined; // its place is the Cancel button's
   };
-  store.on(["doc", "plan"], count);
+  store.on(["doc", "jobs"], count);
   count();
   return h(
     "div",
@@ -31,10 +30,31 @@ export function generateBar(): HTMLElement {
     field("Seed", "seed", 0, 2 ** 53 - 1),
     field("Steps", "steps", 1, 1000),
     reference(),
-    asked,
     h("span", { class: "space" }),
+    asked,
     go,
   );
+}
+
+/** What keeps the spec from being generated, over the foot of the view: said before someone presses Generate. */
+export function notice(): HTMLElement {
+  const host = h("p", { class: "notice", id: "notice", role: "status" });
+  const draw = () => {
+    const { problem } = store.told;
+    const said = problem ?? idle();
+    host.hidden = said === null;
+    host.classList.toggle("problem", problem !== null);
+    say(host, said ?? "");
+  };
+  store.on(["doc", "plan"], draw);
+  draw();
+  return host;
+}
+
+/** A domain that asks for nothing is refused. */
+function idle(): string | null {
+  const free = store.doc.constraints.find((c) => c.match?.length === 0 && !Object.values(c.target ?? {}).some((v) => v !== undefined));
+  return free ? `“${free.name}” asks for nothing yet: type a target before you generate.` : null;
 }
 
 function field(name: string, key: "samples" | "seed" | "steps", least: number, most: number): HTMLElement {
@@ -71,8 +91,11 @@ function reference(): HTMLElement {
     id: "field-reference",
     onChange: (() => store.edit((doc) => void (doc.reference = box.checked))) as EventListener,
   });
-  const draw = () => void (box.checked = store.doc.reference);
-  store.on(["doc"], draw);
+  const draw = () => {
+    box.checked = store.doc.reference;
+    box.disabled = store.reference === null;
+  };
+  store.on(["doc", "view", "patients"], draw);
   draw();
-  return h("label", { title: "Domains that follow tissues, and targets left open, are taken from the shown patient" }, box, "like shown");
+  return h("label", { title: "Domains that follow tissues, and targets left open, are taken from the shown patient" }, box, "Like the shown one");
 }

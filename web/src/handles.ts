@@ -16,6 +16,7 @@ import { degrees, moveFace, quaternion, rounded } from "./boxes";
 import { store } from "./store";
 import type { Box } from "./types";
 
+const COLOURS = ["#ff5c5c", "#4cd07d", "#5b9bff"] as const;
 const KNOB = new SphereGeometry(1, 12, 8);
 
 export class Handles {
@@ -32,7 +33,8 @@ export class Handles {
     private changed: () => void,
   ) {
     this.controls = new TransformControls(camera, element);
-    this.controls.setSize(0.8);
+    this.controls.setSize(1.1);
+    this.controls.setColors(...COLOURS, "#ffb020");
     scene.add(this.proxy, this.controls.getHelper());
     this.controls.addEventListener("dragging-changed", (e) => {
       this.onDrag(Boolean(e.value));
@@ -46,8 +48,7 @@ export class Handles {
     element.addEventListener("pointercancel", () => this.release());
     for (const axis of [0, 1, 2] as const)
       for (const side of [1, -1] as const) {
-        const colour = ["#ff5c5c", "#4cd07d", "#5b9bff"][axis]!;
-        const knob = new Mesh(KNOB, new MeshBasicMaterial({ color: colour, depthTest: false }));
+        const knob = new Mesh(KNOB, new MeshBasicMaterial({ color: COLOURS[axis], depthTest: false }));
         knob.userData = { axis, side };
         knob.renderOrder = 9;
         knob.name = `knob-${axis}-${side}`;

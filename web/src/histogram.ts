@@ -116,6 +116,7 @@ function drag(
     e.preventDefault();
     const now = Number(made.getAttribute("aria-valuenow"));
     const step = ((more ? 1 : -1) * (back(W) - back(0))) / 100;
-    onTarget(Number((now + step).toPrecision(4)), ask?.high, true);
+    const next = Number((now + step).toPrecision(4));
+    onTarget(ask?.how === "range" ? Math.min(next, ask.high ?? next) : next, ask?.high, true);
   });
 }

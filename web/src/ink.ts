@@ -1,7 +1,7 @@
 /** Lines, areas and dots over the slices, in pixels, with soft edges.
  *
  * They are drawn by WebGL with the slices and not as SVG, which the browser would paint anew with every frame. */
-import { BufferAttribute, BufferGeometry, Color, GLSL3, Mesh, ShaderMaterial, Vector2 } from "three";
+import { BufferAttribute, BufferGeometry, Color, DoubleSide, GLSL3, Mesh, ShaderMaterial, Vector2 } from "three";
 
 const VERTEX = /* glsl */ `
   uniform vec2 size;
@@ -34,6 +34,7 @@ export class Ink {
       transparent: true,
       premultipliedAlpha: true,
       depthTest: false,
+      side: DoubleSide, // pixels count downwards, which turns every triangle over
       uniforms: { size: { value: new Vector2(1, 1) } },
     });
     this.mesh = new Mesh(new BufferGeometry(), material);

@@ -16,10 +16,10 @@ const MOVES: Record<string, Vec3> = {
 
 export const HELP = [
   "B add a box · M move, R rotate, S size · arrows and Page keys shift the chosen box by 1 mm (Shift: 5 mm)",
-  "Delete removes it · Ctrl+Z, Ctrl+Y undo and redo · Ctrl+Enter generates · 0 resets the view · Esc cancels or lets go",
+  "Delete removes it · Ctrl+Z, Ctrl+Y undo and redo · Ctrl+Enter generates · 0 resets the views, Ctrl+wheel enlarges slices · Esc cancels or lets go",
 ].join("\n");
 
-export function keyboard(resetView: () => void): void {
+export function keyboard(resetViews: () => void): void {
   window.addEventListener("keydown", (e) => {
     const typing = (e.target as HTMLElement).closest("input, textarea, select, dialog, [role=slider]");
     const control = e.ctrlKey || e.metaKey;
@@ -32,7 +32,7 @@ export function keyboard(resetView: () => void): void {
     else if (e.key === "m") store.show({ mode: "move" });
     else if (e.key === "r") store.show({ mode: "rotate" });
     else if (e.key === "s") store.show({ mode: "scale" });
-    else if (e.key === "0") resetView();
+    else if (e.key === "0") resetViews();
     else if (e.key === "Escape") escape();
     else if (!withChosen(e)) return;
     e.preventDefault();

@@ -4,9 +4,9 @@ import { h, replace } from "./dom";
 import { domainsPanel } from "./domains";
 import { acceptDrops } from "./opening";
 import { gallery, pictures } from "./gallery";
-import { generateBar } from "./generatebar";
+import { generateBar, notice } from "./generatebar";
 import { keyboard } from "./keyboard";
-import { Model } from "./models";
+import { Model, models } from "./models";
 import type { Frame } from "./frames";
 import { quantitiesPanel } from "./quantities";
 import { runPanel } from "./runpanel";
@@ -22,7 +22,7 @@ import { choose, topbar } from "./topbar";
 import { tour } from "./tour";
 import type { Patient, ServerEvent } from "./types";
 import { View3D } from "./view3d";
-import { secondBadge, viewTools } from "./viewtools";
+import { otherBadge, viewTools } from "./viewtools";
 import "./style.css";
 
 const views = h("div", { class: "views" });
@@ -30,7 +30,6 @@ const stage = new Stage(views);
 const palette = paletteTexture();
 const view = new View3D(stage);
 const slices = PLANES.map((p) => new SlicePane(p, stage, palette, (going) => view.moves(going ? "box" : null)));
-const models = new Map<string, Model>();
 
 // ---- panels
 
@@ -58,9 +57,13 @@ function sidePanel(): HTMLElement {
   return host;
 }
 
-const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. Waiting for it …");
-view.element.append(...viewTools(() => view.reset()));
-view.second.append(secondBadge());
+const offline = h("div", { class: "offline", role: "alert", hidden: true }, "The studio's server does not answer. If it was ended, start it again and open the address that it prints.");
+const resetViews = () => {
+  view.reset();
+  store.show({ zoom: 1 });
+};
+view.element.append(...viewTools(resetViews), notice());
+view.second.append(otherBadge("side"));
 views.append(view.element, view.second, h("div", { class: "slices" }, ...slices.map((s) => s.element)));
 document.querySelector("#app")!.append(
   topbar(),
@@ -206,6 +209,7 @@ function shownChanged(force = false): void {
     const patient = models.get(store.reference ?? "") ?? null;
     const other = store.view.compare === "off" ? null : (models.get(store.view.other ?? "") ?? null);
     view.set(patient, other);
+    if (patient && store.view.cursor.every((c) => c === 0)) store.view.cursor = patient.nearest();
     for (const slice of slices) slice.set(patient);
     if (changed) {
       void plan();
@@ -280,7 +284,7 @@ function mark(name: string): void {
   performance.mark(`studio-${name}`);
 }
 
-keyboard(() => view.reset());
+keyboard(resetViews);
 acceptDrops();
 shownChanged(true);
 // For tests and measurements: what is shown, and where.

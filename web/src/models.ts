@@ -12,13 +12,18 @@ import {
 } from "three";
 import type { Frame } from "./frames";
 import { paint, surfaceMaterial } from "./surface";
+import type { Vec3 } from "./types";
 
 type Part = Mesh<BufferGeometry, ShaderMaterial>;
+
+/** Everyone whose frame has come, by id. */
+export const models = new Map<string, Model>();
 
 export class Model {
   readonly group = new Group();
   readonly labels: Data3DTexture | null = null;
-  readonly shape: [number, number, number];
+  private voxels: Uint8Array | null = null;
+  readonly shape: Vec3;
   readonly affine: number[][];
   readonly tissues: string[];
   private parts = new Map<string, { fine: BufferGeometry; coarse: BufferGeometry; mesh: Part }>();
@@ -29,7 +34,10 @@ export class Model {
     this.affine = frame.header.affine;
     this.tissues = frame.header.tissues;
     const labels = frame.arrays.get("labels");
-    if (labels) this.labels = texture(labels as Uint8Array, this.shape);
+    if (labels) {
+      this.voxels = labels as Uint8Array;
+      this.labels = texture(this.voxels, this.shape);
+    }
     for (const name of this.tissues) {
       const coarse = geometry(frame, "coarse", name)!;
       const fine = geometry(frame, "fine", name) ?? coarse;
@@ -48,13 +56,36 @@ export class Model {
   }
 
   /** RAS mm of the grid's lower corner. */
-  get corner(): [number, number, number] {
+  get corner(): Vec3 {
     const half = this.spacing / 2;
     return [this.affine[0]![3]! - half, this.affine[1]![3]! - half, this.affine[2]![3]! - half];
   }
 
   get edge(): number {
     return this.spacing * this.shape[0];
+  }
+
+  /** The label at a point in RAS mm, by its place in the table; 0 is background. */
+  label(at: Vec3): number {
+    const [x, y, z] = at.map((c, k) => Math.floor((c - this.corner[k]!) / this.spacing)) as Vec3;
+    const inside = [x, y, z].every((i, k) => i >= 0 && i < this.shape[k]!);
+    return inside && this.voxels ? this.voxels[(x * this.shape[1] + y) * this.shape[2] + z]! : 0;
+  }
+
+  /** The centre of the labelled voxel nearest to the grid's centre: where a cross-hair shows something. */
+  nearest(): Vec3 {
+    const { shape, spacing, corner } = this;
+    let best: Vec3 = [0, 0, 0];
+    let least = Infinity;
+    this.voxels?.forEach((label, i) => {
+      if (!label) return;
+      const at: Vec3 = [Math.floor(i / (shape[1] * shape[2])), Math.floor(i / shape[2]) % shape[1], i % shape[2]];
+      const far = at.reduce((sum, c, k) => sum + (c - (shape[k]! - 1) / 2) ** 2, 0);
+      if (far >= least) return;
+      least = far;
+      best = at.map((c, k) => corner[k]! + (c + 0.5) * spacing) as Vec3;
+    });
+    return best;
   }
 
   detail(level: "fine" | "coarse"): void {

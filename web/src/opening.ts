@@ -15,14 +15,15 @@ export function chooseFile(): void {
   input.click();
 }
 
-export async function openFile(file: File): Promise<void> {
+/** `mapping` says which tissues its labels are, if the file itself does not. */
+export async function openFile(file: File, mapping?: string): Promise<void> {
   try {
     if (file.name.endsWith(".json")) await markups(file);
     else if (/\.ya?ml$/.test(file.name)) await spec(file);
     else if (file.size > MOST_BYTES) toast(`${file.name} has more than 256 MB; crop it first.`, "error");
-    else await nifti(file);
+    else await nifti(file, mapping);
   } catch (error) {
-    toast((error as Error).message, "error");
+    toast((error as Error).message.replace(/^the file\b/, file.name), "error");
   }
 }
 
@@ -94,7 +95,7 @@ function ask(file: File, refused: Refused): void {
         () => {
           const mapping = vocabulary.value || JSON.stringify(Object.fromEntries(labels.map((l, i) => [l.id, selects[i]!.value])));
           dialog.close();
-          nifti(file, mapping).catch((error: Error) => toast(error.message, "error"));
+          void openFile(file, mapping);
         },
         { class: "primary", id: "mapping-open" },
       ),

@@ -74,6 +74,7 @@ function row(q: Quantity): HTMLElement {
     },
     h("span", { class: "key" }, ...q.key.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")])),
     h("span", { class: "number", "data-value": q.key }, found ? `${shown(found.value)} ${found.value === null ? "" : unit(q)}` : store.view.patient ? "…" : ""),
+    chosen ? null : h("span", { class: "about" }, q.definition),
   );
   return h("div", { class: `quantity${ask ? " asked" : ""}`, "data-key": q.key }, head, chosen ? body(q, found, ask) : null);
 }
@@ -113,9 +114,9 @@ function body(q: Quantity, found: Values[string] | undefined, ask: Ask | undefin
       "div",
       { class: "line" },
       how(q, now, change),
-      number(q, now.how === "range" ? "from" : "target", ask ? now.value : null, (v) => change({ ...now, value: v }), "target"),
+      number(q, now.how === "range" ? "from" : "target", ask ? now.value : null, (v) => change(ordered({ ...now, value: v })), "target"),
       now.how === "range"
-        ? number(q, "to", ask ? (now.high ?? now.value) : null, (v) => change({ ...now, high: v }), "high")
+        ? number(q, "to", ask ? (now.high ?? now.value) : null, (v) => change(ordered({ ...now, high: v })), "high")
         : null,
       h("span", { class: "unit" }, unit(q)),
       ask ? button("Remove target", () => change(null), { icon: "close", text: false, class: "quiet" }) : null,
@@ -145,12 +146,23 @@ function how(q: Quantity, now: Ask, change: (next: Ask) => void): HTMLElement {
       "data-focus": `how-${q.key}`,
       onChange: ((e: Event) => {
         const kind = (e.target as HTMLSelectElement).value as Ask["how"];
-        change({ ...now, how: kind, ...(kind === "range" ? { high: now.high ?? now.value } : {}) });
+        change(kind === "range" ? around(q, now.value) : { how: kind, value: now.value });
       }) as EventListener,
     },
     ...names.map(([value, text]) => h("option", { value, selected: now.how === value }, text)),
   );
   return select;
+}
+
+/** A range to begin with: a tenth of the population's width, p5 to p95, on either side. */
+function around(q: Quantity, value: number): Ask {
+  const wide = q.quantiles ? (q.quantiles[19]! - q.quantiles[1]!) / 10 : Math.abs(value) / 20;
+  const side = q.count ? Math.max(Math.round(wide), 1) : wide || 1;
+  return { how: "range", value: Number((value - side).toPrecision(4)), high: Number((value + side).toPrecision(4)) };
+}
+
+function ordered(ask: Ask): Ask {
+  return ask.how === "range" && ask.high !== undefined && ask.high < ask.value ? { ...ask, value: ask.high, high: ask.value } : ask;
 }
 
 function number(q: Quantity, what: string, value: number | null, set: (v: number) => void, id: string): HTMLInputElement {

@@ -5,6 +5,7 @@ import { h, replace, shown } from "./dom";
 import { store, type Job } from "./store";
 import { toast } from "./toasts";
 import type { Check, Doc } from "./types";
+import { verdict, WORDS } from "./verdict";
 
 export function generate(): Promise<void> {
   return draw(store.doc, store.reference);
@@ -51,7 +52,7 @@ export function runPanel(): HTMLElement {
     });
   };
   const outcome = () => drawResult(result);
-  store.on(["step", "jobs"], draw);
+  store.on(["step", "jobs", "patients"], draw);
   store.on(["view", "patients", "jobs"], outcome);
   drawNow(now);
   outcome();
@@ -63,6 +64,8 @@ function drawNow(host: HTMLElement): void {
   if (!job) return replace(host, h("p", { class: "hint" }, "Press Generate. Each step's errors appear here, in tolerances: what falls below the line is met."));
   const last = job.steps[job.steps.length - 1];
   const mine = last ? job.steps.filter((s) => s.seed === last.seed && s.turn === last.turn) : [];
+  const made = last && store.told.patients.find((p) => p.job === job.id && p.seed === last.seed);
+  const drawn = lines(mine, made?.checks);
   const going = job.state === "running" || job.state === "waiting";
   const done = last ? (job.finished + last.step / last.steps) / job.samples : 0;
   const bar = h("div", { class: "bar" }, h("div", { class: "fill" }));
@@ -77,15 +80,15 @@ function drawNow(host: HTMLElement): void {
     ),
     job.sentence ? h("p", { class: "problem", role: "alert" }, job.sentence) : null,
     going ? bar : null,
-    mine.some((s) => s.errors.length) ? curves(mine) : null,
+    drawn.length ? curves(mine, drawn) : null,
     h(
       "ul",
       { class: "legend" },
-      ...lines(mine).map((line) => {
+      ...drawn.map((line) => {
         const value = line.points[line.points.length - 1]![1];
         const dot = h("span", { class: "swatch" });
         dot.style.background = line.colour;
-        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${shown(value)} tol.`));
+        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${line.certified ? "certified " : ""}${shown(value)} tol.`));
       }),
     ),
   );
@@ -99,14 +102,14 @@ function label(job: Job): string {
 function drawResult(host: HTMLElement): void {
   const patient = store.patient;
   const job = current();
+  const found = verdict(patient);
   // While something is sampled, the verdict on an earlier patient would be taken for its.
-  if (!patient || patient.valid === undefined || (job && job.id !== patient.job)) return replace(host);
+  if (!patient || !found || (job && job.id !== patient.job)) return replace(host);
   const checks = patient.checks ?? [];
-  const verdict = patient.valid ? "valid" : patient.met ? "implausible" : "unmet";
-  const words = { valid: checks.length ? "Valid: met and plausible" : "Plausible", implausible: "Met, but implausible", unmet: "Not met" };
+  const words = found !== "valid" ? WORDS[found] : checks.length ? "valid: met and plausible" : "plausible";
   replace(
     host,
-    h("h3", { class: `verdict ${verdict}`, id: "verdict", "data-verdict": verdict }, words[verdict]),
+    h("h3", { class: `verdict ${found}`, id: "verdict", "data-verdict": found }, `${words[0]!.toUpperCase()}${words.slice(1)}`),
     h("p", { class: "hint" }, `${patient.name} · ${shown(patient.seconds)} s${(patient.drawn ?? 1) > 1 ? ` · best of ${patient.drawn} draws` : ""}`),
     checks.length ? table(checks) : null,
     ...(patient.unusual ?? []).slice(0, 4).map((odd) => h("p", { class: "warning" }, String(odd.sentence ?? odd.what ?? JSON.stringify(odd)))),

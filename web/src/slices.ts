@@ -1,21 +1,12 @@
 /** Three linked slices: one 3D texture, nearest, coloured by a palette; domains drawn over them and dragged. */
-import {
-  type DataTexture,
-  GLSL3,
-  Mesh,
-  OrthographicCamera,
-  PlaneGeometry,
-  Scene,
-  ShaderMaterial,
-  Vector2,
-  Vector3,
-  type WebGLRenderer,
-} from "three";
+import { Mesh, OrthographicCamera, PlaneGeometry, Scene, Vector3, type DataTexture, type ShaderMaterial, type WebGLRenderer } from "three";
 import { cut, pull, rounded } from "./boxes";
 import { grips, hold, type Cut, type Hold } from "./cuts";
 import { h, say } from "./dom";
 import { Ink, type Point } from "./ink";
 import type { Model } from "./models";
+import { sliceMaterial } from "./slicecolours";
+import { tissueAt } from "./snapping";
 import type { Pane, Stage } from "./stage";
 import { store } from "./store";
 import type { Box } from "./types";
@@ -36,36 +27,12 @@ export const PLANES: Plane[] = [
 ];
 
 const CHOSEN = "#ffb020";
-const VERTEX = /* glsl */ `
-  out vec2 at;
-  void main() { at = uv; gl_Position = vec4(position.xy, 0.0, 1.0); }
-`;
-const FRAGMENT = /* glsl */ `
-  precision highp float;
-  precision highp sampler3D;
-  uniform sampler3D labels;
-  uniform sampler2D palette;
-  uniform int across;
-  uniform float depth;
-  uniform vec2 span;
-  in vec2 at;
-  out vec4 colour;
-  void main() {
-    vec2 p = (at - 0.5) * span + 0.5;
-    if (p.x < 0.0 || p.x > 1.0 || p.y < 0.0 || p.y > 1.0) discard;
-    p.x = 1.0 - p.x;
-    vec3 r = across == 2 ? vec3(p.x, p.y, depth) : across == 1 ? vec3(p.x, depth, p.y) : vec3(depth, p.x, p.y);
-    float label = texture(labels, r.zyx).r * 255.0;
-    vec4 found = texture(palette, vec2((label + 0.5) / 256.0, 0.5));
-    if (label < 0.5) found.a = 0.0;
-    colour = vec4(found.rgb * found.a, found.a);
-  }
-`;
 
 export class SlicePane implements Pane {
   readonly element: HTMLElement;
   private ink = new Ink();
   private title = h("span", { class: "title" });
+  private tissue = h("span", { class: "title tissue", title: "the tissue under the cross-hair" });
   private scene = new Scene();
   private camera = new OrthographicCamera();
   private material: ShaderMaterial;
@@ -85,41 +52,33 @@ export class SlicePane implements Pane {
         class: "pane slice",
         tabindex: 0,
         role: "img",
-        "aria-label": `${plane.name} slice; arrow keys move through it`,
+        "aria-label": `${plane.name} slice; arrow keys move through it, plus and minus enlarge it`,
         id: `slice-${plane.name.toLowerCase()}`,
       },
       this.title,
+      this.tissue,
       h("span", { class: "letter left" }, left),
       h("span", { class: "letter right" }, right),
       h("span", { class: "letter top" }, top),
       h("span", { class: "letter bottom" }, bottom),
     );
-    this.material = new ShaderMaterial({
-      glslVersion: GLSL3,
-      vertexShader: VERTEX,
-      fragmentShader: FRAGMENT,
-      transparent: true,
-      premultipliedAlpha: true,
-      depthTest: false,
-      uniforms: {
-        labels: { value: null },
-        palette: { value: palette },
-        across: { value: plane.across },
-        depth: { value: 0.5 },
-        span: { value: new Vector2(1, 1) },
-      },
-    });
+    this.material = sliceMaterial(palette, plane.across);
     this.scene.add(new Mesh(new PlaneGeometry(2, 2), this.material), this.ink.mesh);
     this.element.addEventListener("pointerdown", (e) => this.press(e));
     this.element.addEventListener("pointermove", (e) => {
       if (!this.busy) this.element.style.cursor = this.grip(e)?.cursor ?? "crosshair";
     });
-    this.element.addEventListener("wheel", (e) => (e.preventDefault(), this.walk(Math.sign(e.deltaY))), {
-      passive: false,
-    });
+    const wheel = (e: WheelEvent) => {
+      e.preventDefault();
+      if (e.ctrlKey || e.metaKey) enlarge(-Math.sign(e.deltaY));
+      else this.walk(Math.sign(e.deltaY));
+    };
+    this.element.addEventListener("wheel", wheel, { passive: false });
     this.element.addEventListener("keydown", (e) => {
       if (e.key === "ArrowUp" || e.key === "ArrowRight") this.walk(1);
       else if (e.key === "ArrowDown" || e.key === "ArrowLeft") this.walk(-1);
+      else if (e.key === "+" || e.key === "=") enlarge(1);
+      else if (e.key === "-") enlarge(-1);
       else return;
       e.preventDefault();
       e.stopPropagation();
@@ -143,15 +102,32 @@ export class SlicePane implements Pane {
     store.show({ cursor });
   }
 
+  /** The part of the cube's edge that the view shows, to the right and up. */
   private span(): [number, number] {
     const { clientWidth: w, clientHeight: height } = this.element;
-    const least = Math.max(Math.min(w, height), 1);
+    const least = Math.max(Math.min(w, height), 1) * store.view.zoom;
     return [w / least, height / least];
+  }
+
+  /** The middle of the view in the cube, from its left and its foot; an enlarged view stays within the cube. */
+  private centre(): [number, number] {
+    const [u, v] = this.unit(new Vector3(...store.view.focus));
+    const within = (x: number, span: number) => (span >= 1 ? 0.5 : Math.min(Math.max(x, span / 2), 1 - span / 2));
+    const [sx, sy] = this.span();
+    return [within(1 - u, sx), within(v, sy)];
+  }
+
+  /** Where a point in RAS mm lies in the cube, along the axes to the right and up. */
+  private unit(p: Vector3): [number, number] {
+    const { corner, edge } = this.model!;
+    const along = (k: 0 | 1 | 2) => (p.getComponent(k) - corner[k]) / edge;
+    return [along(this.plane.right), along(this.plane.up)];
   }
 
   draw(renderer: WebGLRenderer): void {
     if (!this.model) return;
     this.material.uniforms.span!.value.set(...this.span());
+    this.material.uniforms.centre!.value.set(...this.centre());
     const { corner, edge } = this.model;
     this.material.uniforms.depth!.value =
       (store.view.cursor[this.plane.across] - corner[this.plane.across]!) / edge;
@@ -162,8 +138,9 @@ export class SlicePane implements Pane {
   private toMm(x: number, y: number): Vector3 {
     const r = this.element.getBoundingClientRect();
     const [sx, sy] = this.span();
-    const u = 1 - (((x - r.left) / r.width - 0.5) * sx + 0.5);
-    const v = 1 - (((y - r.top) / r.height - 0.5) * sy + 0.5);
+    const [cx, cy] = this.centre();
+    const u = 1 - (((x - r.left) / r.width - 0.5) * sx + cx);
+    const v = (0.5 - (y - r.top) / r.height) * sy + cy;
     const { corner, edge } = this.model!;
     const found = new Vector3(...store.view.cursor);
     found.setComponent(this.plane.right, corner[this.plane.right]! + u * edge);
@@ -174,16 +151,16 @@ export class SlicePane implements Pane {
   private toPixels(p: Vector3): [number, number] {
     const { clientWidth: w, clientHeight: height } = this.element;
     const [sx, sy] = this.span();
-    const { corner, edge } = this.model!;
-    const u = (p.getComponent(this.plane.right) - corner[this.plane.right]!) / edge;
-    const v = (p.getComponent(this.plane.up) - corner[this.plane.up]!) / edge;
-    return [((1 - u - 0.5) / sx + 0.5) * w, ((1 - v - 0.5) / sy + 0.5) * height];
+    const [cx, cy] = this.centre();
+    const [u, v] = this.unit(p);
+    return [((1 - u - cx) / sx + 0.5) * w, (0.5 - (v - cy) / sy) * height];
   }
 
   /** Cross-hair and domains, with grips on the chosen one. */
   overlay(): void {
     const { across, name } = this.plane;
     say(this.title, this.model ? `${name} ${"xyz"[across]} ${Math.round(store.view.cursor[across])}` : name);
+    say(this.tissue, (this.model && tissueAt()) ?? "");
     this.ink.clear();
     const { clientWidth: w, clientHeight: height } = this.element;
     if (this.model) {
@@ -271,4 +248,10 @@ export class SlicePane implements Pane {
 
 function moved(box: Box, by: Vector3): Box {
   return { ...box, centre_mm: rounded(new Vector3(...box.centre_mm).add(by)) };
+}
+
+/** Enlarge the slices about the cross-hair, or show more again. */
+function enlarge(way: number): void {
+  const zoom = Math.min(Math.max(store.view.zoom * 1.2 ** way, 1), 10);
+  store.show({ zoom, focus: store.view.cursor });
 }

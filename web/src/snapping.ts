@@ -1,5 +1,6 @@
 /** Boxes that go where something is: a tissue's box, an interface, the place of a quantity. */
 import { api } from "./api";
+import { models } from "./models";
 import { store } from "./store";
 import { toast } from "./toasts";
 import type { Box, Constraint } from "./types";
@@ -11,7 +12,7 @@ export function freshName(stem: string): string {
   return name;
 }
 
-export function boxConstraint(name: string, structure: string[], box: Box): Constraint {
+function boxConstraint(name: string, structure: string[], box: Box): Constraint {
   return { name, structure, domain: { family: "box", grid: [32, 32, 32], ...box }, match: [], target: {} };
 }
 
@@ -21,16 +22,22 @@ export function addBox(box?: Box, structure?: string[], name?: string): void {
   const edge = anatomy.edge_mm;
   const size = Number((edge / 4).toPrecision(2));
   const made = box ?? { centre_mm: [...store.view.cursor].map((x) => Math.round(x)) as Box["centre_mm"], size_mm: [size, size, size], rotation_deg: [0, 0, 0] };
-  const tissues = structure ?? [firstTissue()];
+  const tissues = structure ?? [tissueAtHand()];
   store.edit((doc) => doc.constraints.push(boxConstraint(freshName(name ?? `${tissues.join(" + ")} in box`), tissues, made)));
   store.show({ selected: store.doc.constraints.length - 1, tab: "targets" });
 }
 
-/** The tissue at hand: the one that is shown alone, else the anatomy's first. */
-export function firstTissue(): string {
+/** The tissue at hand: the one that is shown alone, else the one under the cross-hair, else the first that is there. */
+export function tissueAtHand(): string {
   const patient = store.patient;
   const tissues = store.anatomy?.tissues.map((t) => t.name) ?? [];
-  return store.view.solo ?? tissues.find((t) => !patient || t in patient.volumes_ml) ?? tissues[0] ?? "";
+  return store.view.solo ?? tissueAt() ?? tissues.find((t) => !patient || t in patient.volumes_ml) ?? tissues[0] ?? "";
+}
+
+/** The tissue under the cross-hair. */
+export function tissueAt(): string | undefined {
+  const label = models.get(store.reference ?? "")?.label(store.view.cursor) ?? 0;
+  return store.anatomy?.tissues[label - 1]?.name;
 }
 
 /** Snap the chosen box there; without one, put a new box there. */

@@ -1,5 +1,5 @@
 /** The page's memory: what is asked (with undo), how it is shown, and what the server has told. */
-import type { Anatomy, Comparison, Doc, Patient, Plan, StepEvent, Values } from "./types";
+import type { Anatomy, Comparison, Doc, Patient, Plan, StepEvent, Values, Vec3 } from "./types";
 
 export interface TissueLook {
   opacity: number;
@@ -20,7 +20,10 @@ export interface View {
   palette: "anatomy" | "safe";
   looks: Record<string, Record<string, TissueLook>>;
   solo: string | null;
-  cursor: [number, number, number];
+  cursor: Vec3;
+  /** How much the slices are enlarged, and the point in RAS mm about which. */
+  zoom: number;
+  focus: Vec3;
   ellipsoids: boolean;
   toured: boolean;
 }
@@ -48,9 +51,11 @@ export interface Told {
   connected: boolean;
 }
 
-/** `gesture` says that one has ended. `cursor` is said instead of `view` when only the cross-hair or the divider moved: most panels do not care. */
+/** `gesture` says that one has ended. `cursor` is said instead of `view` when only what is in `LIGHT` changed: most panels do not care. */
 export type Topic = "doc" | "view" | "cursor" | "patients" | "values" | "jobs" | "plan" | "step" | "gesture";
 
+/** What a mouse changes with every frame. */
+const LIGHT = new Set(["cursor", "divider", "zoom", "focus"]);
 const KEPT = "anatomica-studio";
 /** ms without a change after which the session is written down; a drag changes it with every frame. */
 const KEEP_AFTER = 250;
@@ -81,6 +86,8 @@ const firstView: View = {
   looks: {},
   solo: null,
   cursor: [0, 0, 0],
+  zoom: 1,
+  focus: [0, 0, 0],
   ellipsoids: true,
   toured: false,
 };
@@ -190,7 +197,7 @@ class Store {
     Object.assign(this.view, change);
     this.keep();
     const keys = Object.keys(change);
-    this.tell(keys.length && keys.every((k) => k === "cursor" || k === "divider") ? "cursor" : "view");
+    this.tell(keys.length && keys.every((k) => LIGHT.has(k)) ? "cursor" : "view");
   }
 
   private keep(): void {

@@ -59,7 +59,7 @@ export function choose(anatomy: string): void {
 function start(): HTMLElement {
   const seed = h("input", { type: "number", min: 0, step: 1, value: 0, id: "start-seed", "aria-label": "seed of the phantom or generated patient", title: "Seed of the phantom or generated patient" });
   const number = () => Math.max(0, Math.floor(Number(seed.value)) || 0);
-  const load = button("Phantom", () => startFromPhantom(number()), { icon: "dice", id: "load-phantom", title: "Start from the phantom with this seed" });
+  const load = button("Phantom", () => startFromPhantom(number()), { icon: "person", id: "load-phantom", title: "Start from the phantom with this seed" });
   return h(
     "div",
     { class: "start", id: "start" },

@@ -17,11 +17,13 @@ export function tour(): void {
   const end = () => {
     card.remove();
     ring.remove();
-    window.removeEventListener("keydown", keys);
+    window.removeEventListener("keydown", keys, true);
     store.show({ toured: true });
   };
   const keys = (e: KeyboardEvent) => {
-    if (e.key === "Escape") end();
+    if (e.key !== "Escape") return;
+    e.stopImmediatePropagation(); // to the page, Escape means something else
+    end();
   };
   const draw = () => {
     const [where, title, text] = STEPS[at]!;
@@ -39,18 +41,22 @@ export function tour(): void {
         button(at === STEPS.length - 1 ? "Begin" : "Next", () => (at === STEPS.length - 1 ? end() : (at++, draw())), { class: "primary", id: "tour-next" }),
       ),
     );
-    const width = 300;
-    const right = r.right + 16 + width < window.innerWidth;
-    const left = right ? r.right + 16 : r.left - width - 20 > 0 ? r.left - width - 20 : Math.max(16, (window.innerWidth - width) / 2);
-    const below = r.top > window.innerHeight * 0.6;
-    Object.assign(card.style, {
-      left: `${left}px`,
-      top: below ? "auto" : `${Math.max(60, r.top + (right || left < r.left ? 0 : r.height + 16))}px`,
-      bottom: below ? `${window.innerHeight - r.top + (right ? -r.height : 16)}px` : "auto",
-    });
+    const [left, top] = beside(r, card.offsetWidth, card.offsetHeight);
+    Object.assign(card.style, { left: `${left}px`, top: `${top}px` });
     (card.querySelector("#tour-next") as HTMLElement).focus();
   };
   document.body.append(ring, card);
-  window.addEventListener("keydown", keys);
+  window.addEventListener("keydown", keys, true);
   draw();
+}
+
+/** Below what is at the top of the window, above what is at its foot, else beside it: never over it. */
+function beside(r: DOMRect, width: number, height: number): [number, number] {
+  const gap = 16;
+  const within = (x: number, size: number, room: number) => Math.min(Math.max(x, gap), room - size - gap);
+  const { innerWidth, innerHeight } = window;
+  if (r.bottom < innerHeight * 0.25) return [within(r.left, width, innerWidth), r.bottom + gap];
+  if (r.top > innerHeight * 0.6) return [within(r.left, width, innerWidth), r.top - height - gap];
+  const right = r.right + gap;
+  return [right + width < innerWidth ? right : r.left - width - gap, within(r.top, height, innerHeight)];
 }

@@ -25,9 +25,7 @@ export interface Anatomy {
   edge_mm: number;
   camera: { azimuth_deg: number; elevation_deg: number };
   ghost: string[];
-  phantoms: boolean;
   tissues: Tissue[];
-  percent: number[];
   population: string;
   quantities: Quantity[];
   tasks: { name: string; description: string }[];
@@ -107,18 +105,15 @@ export interface PlacedConstraint {
   name: string;
   structure: string[];
   family: string;
-  wanted: string[];
   domains: PlacedDomain[];
 }
 
 export interface Comparison {
   constraint: string;
   outside: boolean;
-  note: string;
   distance: number;
   limit: number;
   nearest: Record<string, number | number[]>;
-  seen: Record<string, unknown>;
 }
 
 export interface Plan {
@@ -158,7 +153,6 @@ export interface Patient {
   job?: string;
   seed?: number;
   met?: boolean;
-  plausible?: boolean;
   valid?: boolean;
   seconds?: number;
   drawn?: number;

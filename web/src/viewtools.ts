@@ -4,15 +4,16 @@ import { chooseFile } from "./opening";
 import { current, generatePlain } from "./runpanel";
 import { store, type View } from "./store";
 import { startFromPhantom } from "./topbar";
+import { verdict, WORDS } from "./verdict";
 
-export function viewTools(resetView: () => void): HTMLElement[] {
-  const tools = [modes(resetView), divider(), badge(), emptyState()];
+export function viewTools(resetViews: () => void): HTMLElement[] {
+  const tools = [modes(resetViews), divider(), badge(), otherBadge("slider"), emptyState()];
   // The controls of the view capture every pointer that goes down on it; those on its tools are not theirs.
   for (const tool of tools) tool.addEventListener("pointerdown", (e) => e.stopPropagation());
   return tools;
 }
 
-function modes(resetView: () => void): HTMLElement {
+function modes(resetViews: () => void): HTMLElement {
   const host = h("div", { class: "view-tools" });
   const draw = () => {
     const tool = (mode: View["mode"], name: string, key: string, icon: string) =>
@@ -23,7 +24,7 @@ function modes(resetView: () => void): HTMLElement {
       tool("rotate", "Rotate", "R", "rotate"),
       tool("scale", "Resize", "S", "scale"),
       button("Ellipsoids", () => store.show({ ellipsoids: !store.view.ellipsoids }), { icon: "ellipsoid", text: false, pressed: store.view.ellipsoids, title: "Target (red) and achieved (green) ellipsoids", id: "ellipsoids" }),
-      button("Reset view", resetView, { icon: "home", text: false, title: "Look from the usual side again (0)", id: "reset-view" }),
+      button("Reset views", resetViews, { icon: "home", text: false, title: "Look from the usual side again, at whole slices (0)", id: "reset-view" }),
     );
   };
   store.on(["view"], draw);
@@ -37,6 +38,12 @@ function divider(): HTMLElement {
     onInput: ((e: Event) => store.show({ divider: Number((e.target as HTMLInputElement).value) })) as EventListener,
   });
   const line = h("div", { class: "divider-line" });
+  line.addEventListener("pointerdown", (e) => line.setPointerCapture(e.pointerId));
+  line.addEventListener("pointermove", (e) => {
+    if (!line.hasPointerCapture(e.pointerId)) return;
+    const r = host.getBoundingClientRect();
+    store.show({ divider: Math.min(Math.max((e.clientX - r.left) / r.width, 0), 1) });
+  });
   const host = h("div", { class: "divider-host" }, line, bar);
   const draw = () => {
     host.hidden = store.view.compare !== "slider";
@@ -54,21 +61,22 @@ function badge(): HTMLElement {
   const draw = () => {
     const step = current()?.steps.at(-1);
     const p = store.patient;
-    const state = p?.valid === undefined ? "" : p.valid ? "valid" : p.met ? "met, but implausible" : "not met";
+    const state = verdict(p);
     host.hidden = !p && !step;
-    say(host, step ? `sampling · step ${step.step} of ${step.steps}` : `${p?.name ?? ""}${state ? ` · ${state}` : ""}`);
-    host.className = `badge ${step || p?.valid === undefined ? "" : p.valid ? "valid" : "unmet"}`;
+    say(host, step ? `sampling · step ${step.step} of ${step.steps}` : `${p?.name ?? ""}${state ? ` · ${WORDS[state]}` : ""}`);
+    host.className = `badge ${(!step && state) || ""}`;
   };
   store.on(["view", "patients", "jobs", "step"], draw);
   draw();
   return host;
 }
 
-/** Who is shown beside. */
-export function secondBadge(): HTMLElement {
-  const host = h("div", { class: "badge" });
+/** Who is shown beside, or behind the slider. */
+export function otherBadge(compare: View["compare"]): HTMLElement {
+  const host = h("div", { class: "badge other" });
   const draw = () => {
-    host.textContent = store.told.patients.find((p) => p.id === store.view.other)?.name ?? "";
+    host.hidden = store.view.compare !== compare;
+    say(host, store.told.patients.find((p) => p.id === store.view.other)?.name ?? "");
   };
   store.on(["view", "patients"], draw);
   draw();
@@ -86,7 +94,7 @@ function emptyState(): HTMLElement {
     h(
       "div",
       { class: "line" },
-      button("Phantom", () => startFromPhantom(seed()), { icon: "dice", class: "primary" }),
+      button("Phantom", () => startFromPhantom(seed()), { icon: "person", class: "primary" }),
       button("Generated", () => void generatePlain(seed()), { icon: "play" }),
       button("Open", chooseFile, { icon: "upload" }),
     ),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from anatomica.anatomy.labels import BACKGROUND, fold
-from anatomica.errors import AnatomicaError, nearest
+from anatomica.errors import AnatomicaError, nearest, shown
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 """An anatomy's name: it becomes part of file names."""
@@ -148,4 +148,4 @@ def _sentence(error: ValidationError) -> str:
     if isinstance(value, dict | list):
         return f"{where}: {message[:1].lower()}{message[1:]}"
     quotes = "; put it in quotes" if problem["type"] == "string_type" else ""
-    return f"{where}: {message[:1].lower()}{message[1:]}, found {value!r}{quotes}"
+    return f"{where}: {message[:1].lower()}{message[1:]}, found {shown(value)}{quotes}"

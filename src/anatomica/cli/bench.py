@@ -116,6 +116,23 @@ def generation_command(
     output.result(run(out, rounds, tuple(model or ANATOMIES), tell=output.print))
 
 
+@app.command("memory")
+@with_output
+def memory_command(
+    output: Output,
+    out: Annotated[
+        Path, typer.Option(help="Folder for memory.json and memory.md.", callback=writable)
+    ] = Path("results"),
+    samples: Annotated[int, typer.Option("--samples", "-s", help="How many patients.", min=10)] = 2000,
+    steps: Annotated[int, typer.Option(help="Sampling steps.", min=1)] = 2,
+    model: Annotated[str, typer.Option(help="A shipped anatomy or a model folder.")] = "cardiac",
+) -> None:
+    """Memory of `anatomica generate` after 10 samples and at its end."""
+    from anatomica.evaluate.bench.memory import run
+
+    output.result(run(out, samples, steps, model, tell=output.print))
+
+
 @app.command("guidance")
 @with_output
 def guidance_command(

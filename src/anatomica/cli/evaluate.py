@@ -113,7 +113,7 @@ def evaluate(
         output.result({"pages": {str(page): states for page, states in found.items()}})
         return
     if name == "asks":
-        output.result(run_asks(output.print, profile, samples, only, models, half, out))
+        output.result(run_asks(output.print, profile, samples, only, models, half, cache, out))
         return
     written = run(
         name,
@@ -137,7 +137,14 @@ def evaluate(
 
 
 def run_asks(
-    tell, profile: str, samples: int | None, only: list[str] | None, models: Path | None, half: str, out: Path
+    tell,
+    profile: str,
+    samples: int | None,
+    only: list[str] | None,
+    models: Path | None,
+    half: str,
+    cache: Path,
+    out: Path,
 ) -> dict[str, Any]:
     """Asks of named quantities, without a reference; --only names anatomies."""
     from anatomica.cli.checks import writable_folder
@@ -150,7 +157,8 @@ def run_asks(
             raise AnatomicaError(f"--only {name!r} is not an anatomy here: {', '.join(asks.ALL)}")
     writable_folder(out)
     names = only or asks.ALL
-    found = asks.run(out, tell, names, samples or singles, triples, paper, phantoms, models, half)  # type: ignore[arg-type]
+    amounts = samples or singles, triples, paper, phantoms
+    found = asks.run(out, tell, names, *amounts, cache, models, half)  # type: ignore[arg-type]
     tell(asks.table(found["summary"]))
     return found
 

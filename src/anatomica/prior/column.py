@@ -54,6 +54,11 @@ class ColumnLayer(nn.Module):
         bone, level = self.linear(x).unflatten(-1, (self.places, 2)).unbind(-1)
         return column_logits(bone, level, self.levels).flatten(-2)
 
+    def bone_and_level(self, x: Float[Tensor, "*p width"]) -> tuple[Tensor, Tensor]:
+        """The logit of bone, and the level as a number between labels, at the only place."""
+        bone, level = self.linear(x).unbind(-1)
+        return bone, self.levels.mean() + self.levels.std() * level
+
 
 class ColumnConv(nn.Module):
     """The same for a grid of voxels: a convolution to (bone, level), then logits, channels first."""

@@ -187,7 +187,7 @@ def _split(words: list[Token], text: str) -> tuple[list[list[Token]], list[str]]
     if len(signs) not in (1, 2) or not all(sides):
         raise AnatomicaError(
             f"{text!r} is not an ask; write QUANTITY = VALUE, QUANTITY = LOW..HIGH, QUANTITY <= VALUE or "
-            "QUANTITY >= VALUE"
+            "QUANTITY >= VALUE; or of tissues A touches B, A does not touch B, A encloses B, A in one piece"
         )
     return sides, signs
 

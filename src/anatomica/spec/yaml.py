@@ -83,7 +83,10 @@ def _sentence(error: ValidationError, root: yaml.Node, source: str, text: str) -
     for telling in ("value_error", "extra_forbidden"):
         problem = next((p for p in problems if p["type"] == telling), problem)
     where = [str(step) for step in problem["loc"]]
-    message = problem["msg"].removeprefix("Value error, ")
+    message = " ".join(problem["msg"].removeprefix("Value error, ").split())
+    if problem["type"] == "union_tag_invalid":
+        told = problem.get("ctx", {})
+        message = f"unknown {told['discriminator']} {shown(told['tag'])}; allowed: {told['expected_tags']}"
     line, place = _place_of(root, list(problem["loc"]))
     if problem["type"] == "missing":
         place.append(where[-1])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Annotated, Any
+from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from anatomica.anatomy.catalogue import ANATOMIES, Anatomy
@@ -23,18 +22,18 @@ from anatomica.generation.recipe import check_arguments
 from anatomica.prior.zoo import shipped
 from anatomica.spec.tasks import task
 from anatomica.spec.yaml import spec_to_dict
-from anatomica.studio.asks import Ask
-from anatomica.studio.bounds import MOST_MESSAGE_BYTES, MOST_SAMPLES
+from anatomica.studio.bodies import Asked, Boxes, Named, NewPhantom, SnapTo
 from anatomica.studio.catalogue import catalogue
 from anatomica.studio.downloads import download
-from anatomica.studio.hub import Event, Hub
+from anatomica.studio.feed import feed
+from anatomica.studio.hub import Hub
 from anatomica.studio.jobs import Jobs, QueueFullError
-from anatomica.studio.markups import Box, read_markups, write_markups
+from anatomica.studio.markups import read_markups, write_markups
 from anatomica.studio.page import page_files
 from anatomica.studio.patients import Patient, Shelf
 from anatomica.studio.plans import command, plan, read_spec
 from anatomica.studio.security import Guard, Key
-from anatomica.studio.snap import Snap, has_place, snap
+from anatomica.studio.snap import has_place, snap
 from anatomica.studio.surfaces import patient_frame
 from anatomica.studio.uploads import UnknownLabelsError, collected, read_upload
 from anatomica.studio.worker import Order
@@ -45,43 +44,8 @@ THREADS = 4
 """Requests that are computed at a time."""
 
 
-class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewPhantom(Body):
-    anatomy: str
-    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
-
-
-class Asked(Body):
-    """What is asked, as YAML or as JSON; `patient` is the one that is shown, `reference` whether the spec's
-    domains and open targets are taken from it."""
-
-    anatomy: str
-    yaml: str | None = None
-    spec: dict[str, Any] | None = None
-    asks: dict[str, Ask] = {}
-    lines: Annotated[list[str], Field(max_length=64)] = []
-    patient: str | None = None
-    reference: bool = True
-    samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 1
-    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
-    steps: Annotated[int, Field(ge=1, le=1000)] | None = None
-    tries: Annotated[int, Field(ge=1, le=64)] | None = None
-
-
-class Named(Body):
-    name: str
-
-
-class SnapTo(Body):
-    patient: str
-    snap: Snap
-
-
-class Boxes(Body):
-    boxes: Annotated[list[Box], Field(max_length=64)]
+class BusyError(AnatomicaError):
+    """This is done for one at a time."""
 
 
 class Studio:
@@ -90,6 +54,7 @@ class Studio:
     def __init__(self, log: Callable[[str], None]) -> None:
         self.hub, self.shelf = Hub(), Shelf()
         self.jobs = Jobs(self.hub, self.shelf, log)
+        self.uploading = asyncio.Lock()  # one file in the memory at a time
 
     def keep(self, name: str, about: Anatomy, label_map) -> dict[str, Any]:
         """A loaded patient, shown to every page."""
@@ -116,7 +81,7 @@ def make_app(key: Key, port: int, log: Callable[[str], None] = lambda _: None) -
     _errors(app, log)
     _patients(app, studio)
     _asking(app, studio)
-    _socket(app, studio)
+    _feed(app, studio)
     _pages(app)  # last: it answers to every path
     return Guard(app, key, port)
 
@@ -129,7 +94,11 @@ def _errors(app: FastAPI, log: Callable[[str], None]) -> None:
         told: dict[str, Any] = {"sentence": str(error)}
         if isinstance(error, UnknownLabelsError):
             return JSONResponse(told | {"labels": error.labels, "vocabularies": list(VOCABULARIES)}, 409)
-        return JSONResponse(told, 429 if isinstance(error, QueueFullError) else 422)
+        return JSONResponse(told, 429 if isinstance(error, QueueFullError | BusyError) else 422)
+
+    @app.exception_handler(RecursionError)
+    def nested(_: Request, __: RecursionError) -> JSONResponse:
+        return JSONResponse({"sentence": "what was sent is nested too deeply"}, 422)
 
     @app.exception_handler(RequestValidationError)
     def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -138,8 +107,8 @@ def _errors(app: FastAPI, log: Callable[[str], None]) -> None:
         return JSONResponse({"sentence": f"{where or 'the request'}: {problem['msg']}"}, 422)
 
     @app.exception_handler(HTTPException)
-    def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        told = f"{request.method} {shown(request.url.path)}: {str(error.detail).lower()}"
+    def refusal(request: Request, error: HTTPException) -> JSONResponse:
+        told = f"{request.method} {shown(request.url.path)}: {error.detail}"
         return JSONResponse({"sentence": told}, error.status_code)
 
     @app.exception_handler(Exception)
@@ -187,8 +156,11 @@ def _patients(app: FastAPI, studio: Studio) -> None:
     @app.post("/api/upload")
     async def upload(request: Request, anatomy: str, name: str = "", mapping: str = "") -> dict[str, Any]:
         about, rules = _about(anatomy), _mapping(mapping)
-        data = await collected(request.stream())
-        label_map = await anyio.to_thread.run_sync(read_upload, data, about, rules)
+        if studio.uploading.locked():
+            raise BusyError("another file is being read; open this one when it is there")
+        async with studio.uploading:
+            data = await collected(request.stream())
+            label_map = await anyio.to_thread.run_sync(read_upload, data, about, rules)
         title = "".join(c for c in name if c.isprintable())[:60] or "own file"
         return await anyio.to_thread.run_sync(studio.keep, title, about, label_map)
 
@@ -274,53 +246,7 @@ def _asking(app: FastAPI, studio: Studio) -> None:
         return {"boxes": [box.model_dump() for box in read_markups(content)]}
 
 
-def _socket(app: FastAPI, studio: Studio) -> None:
+def _feed(app: FastAPI, studio: Studio) -> None:
     @app.websocket("/ws")
-    async def socket(socket: WebSocket) -> None:
-        with studio.hub.listen() as queue:
-            if queue is None:
-                await socket.close(1013, "too many pages are open")
-                return
-            await socket.accept()
-            await _both_ways(socket, queue, studio)
-
-
-async def _both_ways(socket: WebSocket, queue: asyncio.Queue[Event], studio: Studio) -> None:
-    """Send the events, and the patients that the page asks for, until one side ends it."""
-    sending = asyncio.create_task(_send(socket, queue))
-    try:
-        while True:
-            wanted = _wanted(await socket.receive_text())
-            if wanted is None:
-                await socket.close(1003, "not a message of the page")
-                return
-            with suppress(AnatomicaError):
-                queue.put_nowait(studio.shelf.get(wanted).frame)
-    except (WebSocketDisconnect, asyncio.QueueFull, KeyError):
-        return
-    finally:
-        sending.cancel()
-        with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
-            await sending
-
-
-async def _send(socket: WebSocket, queue: asyncio.Queue[Event]) -> None:
-    while True:
-        event = await queue.get()
-        if isinstance(event, bytes):
-            await socket.send_bytes(event)
-        else:
-            await socket.send_text(json.dumps(event))
-
-
-def _wanted(text: str) -> str | None:
-    """The patient that a message asks for: `{"show": "p1"}` is the only message there is."""
-    if len(text) > MOST_MESSAGE_BYTES:
-        return None
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict) or set(message) != {"show"} or not isinstance(message["show"], str):
-        return None
-    return message["show"]
+    async def events(socket: WebSocket) -> None:
+        await feed(socket, studio.hub, studio.shelf)

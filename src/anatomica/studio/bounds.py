@@ -6,6 +6,8 @@ MOST_BODY_BYTES = 1 << 20
 """Of a request that is not a file; a spec has a few kB."""
 MOST_UPLOAD_BYTES = 256 << 20
 """Of a NIfTI file; a CT's label map has a few MB."""
+PATIENCE_S = 10.0
+"""Seconds that a request may take over its head, or pause in its body, before the server hangs up."""
 MOST_MESSAGE_BYTES = 1 << 16
 """Of a message on the WebSocket; the page's have fewer than 100 bytes."""
 MOST_SOCKETS = 8

@@ -31,12 +31,10 @@ def _anatomy(about: Anatomy) -> dict[str, Any]:
         "edge_mm": about.edge_mm,
         "camera": {"azimuth_deg": about.camera.azimuth_deg, "elevation_deg": about.camera.elevation_deg},
         "ghost": list(about.camera.ghost),
-        "phantoms": about.phantom is not None,
         "tissues": [
             {"name": x.name, "full_name": x.full_name, "colour": list(x.colour)}
             for x in about.table.labels[1:]
         ],
-        "percent": list(STEPS),
         "population": "the training patients" if known is None else known.source,
         "quantities": [
             {

@@ -98,7 +98,6 @@ def _constraint(r: Resolved, m: Measured | None, frame: Frame) -> dict[str, Any]
         "name": r.constraint.name,
         "structure": r.constraint.structure,
         "family": r.constraint.domain.family,
-        "wanted": [q.key for q, _ in r.wanted.rows],
         "domains": [_domain(r, m, k, frame) for k in range(r.domains.count)],
     }
 

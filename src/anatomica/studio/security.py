@@ -7,6 +7,7 @@ hold the key that only the address in the terminal gives out, once.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from anatomica.studio import bounds
 from anatomica.studio.bounds import MOST_BODY_BYTES, MOST_UPLOAD_BYTES
 
 UPLOAD = "/api/upload"
@@ -118,12 +120,16 @@ class Guard:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """The same body, counted: a request need not say its length, or may lie about it."""
-    seen = 0
+    """The same body, counted and timed: a request need not say its length, may lie about it, or stop."""
+    seen, whole = 0, False
 
     async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, whole
+        try:
+            message = await asyncio.wait_for(receive(), None if whole else bounds.PATIENCE_S)
+        except TimeoutError:
+            raise HTTPException(408, "the rest of the request did not come") from None
+        whole = not message.get("more_body", False)
         seen += len(message.get("body", b""))
         if seen > most:
             raise HTTPException(413, _most(most))

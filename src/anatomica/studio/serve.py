@@ -13,6 +13,7 @@ import uvicorn
 from anatomica.errors import AnatomicaError
 from anatomica.studio.app import make_app
 from anatomica.studio.bounds import MOST_MESSAGE_BYTES
+from anatomica.studio.punctual import PunctualProtocol
 from anatomica.studio.security import Key
 
 HOST = "127.0.0.1"
@@ -34,6 +35,7 @@ def prepare(port: int, log: Callable[[str], None] = lambda _: None) -> Prepared:
     config = uvicorn.Config(
         make_app(key, port, log),
         interface="asgi3",
+        http=PunctualProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,

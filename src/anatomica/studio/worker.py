@@ -34,8 +34,8 @@ from anatomica.studio.surfaces import patient_frame, step_frame
 
 COARSE = 32
 """Voxels along the edge of the predictions that are shown while sampling."""
-SHARE = 0.1
-"""The part of the time that may go into showing predictions."""
+SHARE = 0.2
+"""The part of the time that may go into showing predictions: nearly every guided step of a heart is shown."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,11 @@
 """Which asks are drawn, and how failures are told."""
 
-from anatomica.evaluate.experiments.asks import KEYS, PERCENTS, Drawn, failures, single
+from dataclasses import asdict
+
+from anatomica.evaluate.experiments.asks import KEYS, PERCENTS, Drawn, drawn, draws, failures, single
+from anatomica.evaluate.experiments.store import save_numbers
 from anatomica.prior.percentiles import STEPS, Percentiles
+from anatomica.prior.zoo import load_model
 
 KEYS_HERE = KEYS["coronary"]
 POPULATION = Percentiles(
@@ -18,6 +22,16 @@ def test_every_quantity_comes_once_before_any_comes_twice() -> None:
     asked = [float(x.split(" = ")[1]) % 1000 for x in texts]
     assert set(asked) == {float(x) for x in PERCENTS}
     assert set(asked[:3]) == set(asked)
+
+
+def test_a_finished_draw_is_not_drawn_again(tmp_path) -> None:
+    first, *_, last = draws(POPULATION, "coronary", 25, 10, 5, 1)
+    assert (first.kind, first.seed, first.like) == ("single", 1, None)
+    assert (last.kind, last.seed, last.like) == ("paper", 5, 3_000_005)
+    known = Drawn("coronary", "single", first.texts, 1, True, False, 0.4, 2.0, (), ("made up",))
+    save_numbers(tmp_path / "kept.json", asdict(known))
+    # No sample would say these words.
+    assert drawn(load_model("coronary"), first, tmp_path / "kept.json") == known
 
 
 def test_failures_are_counted_by_cause() -> None:

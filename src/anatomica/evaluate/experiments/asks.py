@@ -4,17 +4,19 @@ cost beside a task of the paper."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.data.cache import Half
 from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
-from anatomica.evaluate.provenance import provenance
+from anatomica.evaluate.experiments.identity import code_version, content_hash
+from anatomica.evaluate.experiments.store import load_numbers, save_numbers
+from anatomica.evaluate.provenance import PICTURES, provenance
 from anatomica.files import write_json, write_text
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
@@ -23,6 +25,7 @@ from anatomica.measurement.certificate import Check
 from anatomica.prior.percentiles import Percentiles, measured, percentiles_of
 from anatomica.prior.zoo import Model, load_model
 from anatomica.spec.asks import Asks, ask
+from anatomica.spec.spec import Spec
 from anatomica.spec.tasks import task
 
 Tell = Callable[[str], None]
@@ -148,11 +151,50 @@ def population_of(model: Model, phantoms: int) -> Percentiles:
     return percentiles_of(measured(maps, model.about), f"{phantoms} phantoms at {model.n}^3")
 
 
-def draw_asks(model: Model, kind: str, wanted: Iterable[Asks], seed: int) -> Iterable[Drawn]:
-    """Each ask once, one draw, no reference."""
-    for i, asks in enumerate(wanted):
-        (sample,) = generate(model, asks, seeds=[seed + i], options=Options(tries=1))
-        yield _drawn(model, kind, asks.texts, seed + i, sample)
+class Draw(NamedTuple):
+    """One draw to make: of asks without a reference, or of the paper's task on a phantom."""
+
+    kind: str
+    texts: tuple[str, ...]
+    seed: int
+    wanted: Asks | Spec
+    like: int | None = None
+
+
+def draws(
+    population: Percentiles, anatomy: str, singles: int, triples: int, paper: int, first: int
+) -> list[Draw]:
+    """All draws of an anatomy; those of the paper's task are for its cost."""
+    found = [
+        Draw("single", x.texts, first + i, x) for i, x in enumerate(single(population, anatomy, singles))
+    ]
+    found += [
+        Draw("triple", x.texts, first + 1000 + i, x)
+        for i, x in enumerate(triple(population, anatomy, triples))
+    ]
+    spec = task(PAPER[anatomy])
+    return found + [Draw("paper", (spec.name,), first + i, spec, 3_000_000 + first + i) for i in range(paper)]
+
+
+def drawn(model: Model, one: Draw, kept: Path) -> Drawn:
+    """A draw's outcome, from the file in which it is kept, or drawn once and kept there."""
+    found = load_numbers(kept)
+    if found is None:
+        like = None if one.like is None else phantom(model.anatomy, one.like, model.n).label_map
+        options = Options(tries=1)
+        (sample,) = generate(model, one.wanted, seeds=[one.seed], reference=like, options=options)
+        save_numbers(kept, asdict(_drawn(model, one.kind, one.texts, one.seed, sample)))
+        found = load_numbers(kept)
+    assert found is not None
+    content: dict[str, Any] = found | {key: tuple(found[key]) for key in ("asks", "unmet", "unusual")}
+    return Drawn(**content)
+
+
+def kept_at(cache: Path, model: Model, one: Draw) -> Path:
+    """Where a draw is kept, named after all that decides it: code, weights, card, what is asked and seed."""
+    code = code_version("generation.draw", PICTURES), code_version(__name__.partition(".")[2], PICTURES)
+    name = content_hash([*code, model.hash, model.card, one.kind, one.texts, one.seed, one.like])
+    return cache / "asks" / model.anatomy / f"{one.kind}-{one.seed:06d}-{name}.json"
 
 
 def _drawn(model: Model, kind: str, texts: tuple[str, ...], seed: int, sample: Sample) -> Drawn:
@@ -182,15 +224,6 @@ def _short(x: float | list[float]) -> str:
     return f"{x:.4g}" if isinstance(x, int | float) else " to ".join(f"{y:.4g}" for y in x)
 
 
-def draw_paper(model: Model, count: int, seed: int) -> Iterable[Drawn]:
-    """The paper's task on phantoms, for its cost."""
-    spec = task(PAPER[model.anatomy])
-    for i in range(count):
-        like = phantom(model.anatomy, 3_000_000 + seed + i, model.n).label_map
-        (sample,) = generate(model, spec, seeds=[seed + i], reference=like, options=Options(tries=1))
-        yield _drawn(model, "paper", (spec.name,), seed + i, sample)
-
-
 def run(
     out: Path,
     tell: Tell,
@@ -199,10 +232,11 @@ def run(
     triples: int,
     paper: int,
     phantoms: int,
+    cache: Path,
     models: Path | None = None,
     half: Half = "test",
 ) -> dict[str, Any]:
-    """Draw, and write OUT/asks.md and OUT/asks.json after every anatomy."""
+    """Draw what is not kept yet, and write OUT/asks.md and OUT/asks.json after every anatomy."""
     rows: list[Drawn] = []
     first = FIRST[half]
     sources: dict[str, str] = {}
@@ -212,15 +246,12 @@ def run(
         population = population_of(model, phantoms)
         model = replace(model, percentiles=population)
         sources[name], hashes[name] = population.source, model.hash
-        for drawn in (
-            *draw_asks(model, "single", single(population, name, singles), first),
-            *draw_asks(model, "triple", triple(population, name, triples), first + 1000),
-            *draw_paper(model, paper, first),
-        ):
-            rows.append(drawn)
-            state = "valid" if drawn.valid else "met" if drawn.met else "not met"
-            why = "; ".join((*drawn.unmet, *drawn.unusual))
-            tell(f"{name} {drawn.kind:6} {', '.join(drawn.asks)}: {state} ({drawn.cpu_seconds:.1f} s) {why}")
+        for one in draws(population, name, singles, triples, paper, first):
+            row = drawn(model, one, kept_at(cache, model, one))
+            rows.append(row)
+            state = "valid" if row.valid else "met" if row.met else "not met"
+            why = "; ".join((*row.unmet, *row.unusual))
+            tell(f"{name} {row.kind:6} {', '.join(row.asks)}: {state} ({row.cpu_seconds:.1f} s) {why}")
         summary = summaries(rows)
         out.mkdir(parents=True, exist_ok=True)
         content = {

@@ -13,6 +13,7 @@ from anatomica.measurement.measure import soft_structure_map
 from anatomica.measurement.vocabulary import aortic, cardiac, coronary, relations, spinal
 from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
 from anatomica.measurement.vocabulary.subject import Subject
+from anatomica.spec.ranges import range_of
 from anatomica.spec.vocabulary import Entry, entries, lookup
 
 PLANS = {
@@ -46,7 +47,8 @@ def plan(s: Subject, key: str) -> Plan:
 
 
 def find(s: Subject, key: str) -> Found:
-    """A quantity's hard form on a subject."""
+    """A quantity's hard form on a subject. What is a little outside of its definition, by the luck of voxels,
+    is brought to its end; what is farther outside was not measured."""
     entry = lookup(s.about, key)
     try:
         placed = plan(s, key)
@@ -55,7 +57,11 @@ def find(s: Subject, key: str) -> Found:
         return Found(entry, None, str(why))
     if not np.isfinite(value):
         return Found(entry, None, "the label map gives no finite number")
-    return Found(entry, value, marks=placed.marks)
+    known = range_of(entry)
+    held = float(min(max(value, known.low), known.high))
+    if abs(value - held) > max(entry.tolerance, 0.02 * abs(held)):
+        return Found(entry, None, f"{value:.3g} was found, which is not {known.words}")
+    return Found(entry, held, marks=placed.marks)
 
 
 COARSEST = 64
