@@ -47,7 +47,8 @@ def test_the_transmural_coordinate_of_a_shell_is_the_closed_form() -> None:
     assert np.abs(u[own] - expected).mean() < 0.04
     rays = example["along_rays"](heart, example["Sampler"](heart, u))
     assert len(rays) > 1990, "every ray of a shell goes through it"
-    assert all((np.diff(ray) > 0).all() for ray in rays)
+    assert all((np.diff(ray.values) > 0).all() for ray in rays)
+    assert all(example["across"](example["base"](heart), rays)), "a shell has no base"
 
 
 @pytest.mark.slow
