@@ -229,9 +229,9 @@ def main(
     print(f"it never falls along {sum(other)} of {len(other)} rays at the base or along the wall")
     print(f"it never falls along {sum(body)} of {len(body)} rays across the wall")
     if results is not None:
-        made_of = {"resolution": resolution, "edge_mm": wall_edge_mm, "tetrahedra": count}
-        found = {"least": low, "most": high, "rays": len(body), "growing": sum(body)}
-        write_numbers(results, made_of | found | {"other_rays": len(other), "other_growing": sum(other)})
+        numbers: dict[str, float] = {"resolution": resolution, "edge_mm": wall_edge_mm, "tetrahedra": count}
+        numbers |= {"least": low, "most": high, "rays": len(body), "growing": sum(body)}
+        write_numbers(results, numbers | {"other_rays": len(other), "other_growing": sum(other)})
     meshio.Mesh(heart.points, [("tetra", heart.tetrahedra)], {"transmural": coordinate}).write(
         out / "wall.vtu"
     )
