@@ -104,7 +104,7 @@ def count_floor_of(name: str, patients: int) -> dict[str, float]:
             kept[key].append(all(tuple(betti) == wanted for _, betti in found))
     if not kept:
         raise AnatomicaError(f"none of {TRIES * patients} phantoms has the counts of {name}")
-    return {key: round(float(np.mean(values)), 3) for key, values in kept.items()}
+    return {key: round(float(np.mean(kept[key])), 3) for key in calibres}
 
 
 def volume_floor_of(name: str, patients: int) -> dict[str, float]:
