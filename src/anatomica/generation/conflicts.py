@@ -67,7 +67,8 @@ def _volumes(resolved: Sequence[Resolved], frame: Frame) -> Iterator[str]:
         member = np.array([float(c in r.selection) for c in tissues])
         excess = np.zeros(count)
         excess[i] = -1.0
-        allowed = r.constraint.tolerance.mass_percent / 100 * max(mass, r.constraint.mass_threshold)
+        percent = r.constraint.tolerance.of(BY_KEY["mass"])
+        allowed = percent / 100 * max(mass, r.constraint.mass_threshold)
         A += [np.r_[member, excess], np.r_[-member, excess]]
         b += [mass + allowed, -(mass - allowed)]
     found = linprog(np.r_[np.zeros(total), np.ones(count)], A_ub=np.array(A), b_ub=np.array(b))

@@ -27,7 +27,7 @@ from anatomica.measurement.goals import Row, constraints_in, goals_in
 from anatomica.measurement.placing import Resolved, Wanted, asked_betti, selection
 from anatomica.prior.sampler import SamplingConfig, sampling_from_dict, sampling_to_dict
 from anatomica.prior.zoo import Model
-from anatomica.spec.quantities import QUANTITIES
+from anatomica.spec.quantities import QUANTITIES, Tolerance
 from anatomica.spec.spec import Constraint, Spec
 from anatomica.version import __version__
 
@@ -192,6 +192,7 @@ def _to_dict(r: Resolved) -> dict[str, Any]:
         "reasons": list(d.reasons),
         **{key: value.tolist() for key, value in placed.items()},
         "wanted": {q.key: value.tolist() for q, value in w.rows},
+        "mass_percent": r.constraint.tolerance.mass_percent,
     }
 
 
@@ -217,4 +218,7 @@ def _from_dict(constraint: Constraint, channels: tuple[int, ...], row: dict[str,
         torch.tensor(row["valid"], dtype=torch.bool),
         tuple(row["reasons"]),
     )
+    # Where the spec states no tolerance of a volume, the one that its target was given.
+    stated = constraint.tolerance.model_dump() | {"mass_percent": row.get("mass_percent")}
+    constraint = constraint.model_copy(update={"tolerance": Tolerance.model_validate(stated)})
     return Resolved(constraint, channels, domains, Wanted(wanted, asked_betti(constraint.target)))

@@ -20,7 +20,7 @@ from anatomica.measurement.rounding import volume_floor_percent
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.zoo import Model
 from anatomica.spec.asks import Asks, entries_of
-from anatomica.spec.quantities import BettiPrior, Target
+from anatomica.spec.quantities import MASS_PERCENT, BettiPrior, Target
 from anatomica.spec.spec import Constraint, GlobalDomain, Spec
 
 COUNTS = {"calcium.count": "Ca"}
@@ -96,10 +96,10 @@ def _above_the_floor(r: Resolved, n: int) -> Resolved:
     """A volume's default tolerance is what an n^3 grid can tell of it; one that the spec states stays."""
     given, mass = r.constraint.tolerance, r.wanted.values.get("mass")
     solid = r.constraint.domain.family in ("global", "cartesian")
-    if mass is None or not solid or "mass_percent" in given.model_fields_set:
+    if mass is None or not solid or given.mass_percent is not None:
         return r
     floor = volume_floor_percent(float(mass.min()) * n**3)
-    if floor <= given.mass_percent or math.isinf(floor):
+    if floor <= MASS_PERCENT or math.isinf(floor):
         return r
     wider = given.model_copy(update={"mass_percent": round(floor, 1)})
     return replace(r, constraint=r.constraint.model_copy(update={"tolerance": wider}))

@@ -349,10 +349,17 @@ class Target(Strict):
         return next(((name, value) for name, value in fields if value is not None), None)
 
 
+MASS_PERCENT = 2.0
+"""Of a volume, where a spec states nothing else and the grid can tell as much."""
+
+
 class Tolerance(Strict):
     """When a constraint counts as met."""
 
-    mass_percent: Allowed = 2.0
+    mass_percent: Allowed | None = Field(
+        default=None,
+        description="left out: 2 %, or what counting voxels can tell of a volume if that is more",
+    )
     centroid_mm: Allowed = 1.0
     shape: Allowed = 0.02
     spread_percent: Allowed = 2.0
@@ -362,4 +369,5 @@ class Tolerance(Strict):
     )
 
     def of(self, quantity: Quantity) -> float:
-        return float(getattr(self, quantity.tolerance))
+        stated = getattr(self, quantity.tolerance)
+        return MASS_PERCENT if stated is None else float(stated)

@@ -26,7 +26,7 @@ from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import betti_numbers
 from anatomica.measurement.placing import resolve
 from anatomica.measurement.rounding import volume_floor_percent
-from anatomica.spec.quantities import Tolerance
+from anatomica.spec.quantities import MASS_PERCENT
 from anatomica.spec.tasks import TASKS, task
 
 FIRST = 800_000
@@ -116,9 +116,9 @@ def volume_floor_of(name: str, patients: int) -> dict[str, float]:
         for counted, true in zip(coarse.tolist(), (fine / 8).tolist(), strict=True):
             if counted and true:
                 off.append(100 * abs(counted / true - 1))
-                within.append(max(Tolerance().mass_percent, volume_floor_percent(true)))
+                within.append(max(MASS_PERCENT, volume_floor_percent(true)))
     inside = np.array(off) <= np.array(within)
-    fixed = np.array(off) <= Tolerance().mass_percent
+    fixed = np.array(off) <= MASS_PERCENT
     return {"volumes": len(off), "default": round(inside.mean(), 3), "fixed": round(fixed.mean(), 3)}
 
 
