@@ -65,7 +65,7 @@ def gauss_newton(
     With residuals rho in units of their tolerances and J = d rho / d z, the step is
     -S J^T (J S J^T + mu I)^-1 rho: of all changes of the latent that remove the residuals the likeliest by
     the Gaussian of the training latents, so that a larger ventricle brings a larger heart; damped so that
-    conflicting ones stay finite. In a plain metric (S = I) the smallest change often is no anatomy's: a
+    conflicting ones stay finite. In a plain metric (S = I) the smallest change is often implausible: a
     ventricle grows wherever the decoder gives way. No backward pass through the U-Net, and one through the
     field
     (`field_jacobian`). `goals` are every sample's named quantities, or those that all samples share.
