@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
+from anatomica.cli.cohort_plan import flow_table, plan_dict, print_plan, print_time
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from anatomica.cohort.engine import State
     from anatomica.cohort.executors import Executor
     from anatomica.cohort.plan import Plan
@@ -187,7 +186,7 @@ def status(output: Output, folder: Folder) -> None:
 
     now, found = state(folder), flow(read_cohort(folder))
     output.print(f"{now.finished} of {now.size} finished, {now.claimed} being drawn")
-    output.print(_flow_table(found))
+    output.print(flow_table(found))
     output.result(
         {
             "size": now.size,
@@ -213,7 +212,7 @@ def report(
     from anatomica.cohort.report import write_cohort_report
 
     found = write_cohort_report(folder, reference)
-    output.print(_flow_table(found["flow"]))
+    output.print(flow_table(found["flow"]))
     output.print(f"Wrote {folder / 'cohort.html'}, cohort.json and cohort.csv")
     output.result(found)
 
@@ -272,7 +271,7 @@ def finish(
         raise typer.Exit(1)
     reference = folder / REFERENCE
     found = write_cohort_report(folder, reference if reference.is_file() else None)
-    output.print(_flow_table(found["flow"]))
+    output.print(flow_table(found["flow"]))
     written = []
     if state.complete and found["flow"]["kept"]:
         written = export(read_cohort(folder), spec.exports, folder / "exports", spec.images == "synth")
@@ -334,89 +333,3 @@ def run(output: Output, folder: Path, plan: Plan, executor: Executor) -> State:
             return carry_out(folder, executor, done)
         except KeyboardInterrupt:
             return state(folder)
-
-
-def plan_dict(plan: Plan) -> dict[str, Any]:
-    """The plan in numbers: requests, how they are distributed, how many are infeasible, how long it takes."""
-    import numpy as np
-
-    from anatomica.cohort.drawing import infeasible
-    from anatomica.cohort.maker import population_of
-
-    known = population_of(plan.spec)
-    reasons = [infeasible(plan.request(i), plan, known) for i in range(plan.size)]
-    refused = [x for x in reasons if x]
-    rows = {
-        key: {
-            "mean": float(plan.values[:, i].mean()),
-            "sd": float(plan.values[:, i].std()),
-            "least": float(plan.values[:, i].min()),
-            "most": float(plan.values[:, i].max()),
-        }
-        for i, key in enumerate(plan.keys)
-    }
-    names = list(plan.spec.strata)
-    counts = np.bincount(plan.strata, minlength=max(1, len(names))).tolist()
-    return {
-        "name": plan.spec.name,
-        "size": plan.size,
-        "design": plan.spec.design,
-        "model": plan.maker.model,
-        "targets": rows,
-        "strata": dict(zip(names, counts, strict=False)),
-        "population": None if known is None else known.source,
-        "infeasible": len(refused),
-        "infeasible_example": refused[0] if refused else "",
-    }
-
-
-def print_plan(output: Output, plan: Plan, found: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from anatomica.report.statistics import shown
-
-    table = Table(
-        "target",
-        "mean",
-        "sd",
-        "least",
-        "most",
-        title=f"{plan.spec.name}: {plan.size} requests, {plan.spec.design}",
-    )
-    for key, row in found["targets"].items():
-        table.add_row(key, *(shown(row[k]) for k in ("mean", "sd", "least", "most")))
-    if plan.keys:
-        output.print(table)
-    for name, count in found["strata"].items():
-        output.print(f"stratum {name}: {count}")
-    if found["population"] is None:
-        output.print(
-            "The model's folder has no percentiles of quantities, so no request is refused as infeasible."
-        )
-    elif found["infeasible"]:
-        output.print(
-            f"{found['infeasible']} requests are infeasible, such as {found['infeasible_example']}",
-            style="yellow",
-        )
-
-
-def print_time(output: Output, plan: Plan, seconds: float, workers: int | None) -> None:
-    from anatomica.machine import usable_cores
-
-    count = workers or usable_cores()
-    hours = plan.size * seconds / count / 3600
-    output.print(
-        f"One candidate took {seconds:.1f} s: about {hours:.2g} hours with {count} workers if every request "
-        f"is met at once, at most {plan.spec.tries} times as long."
-    )
-
-
-def _flow_table(flow: dict[str, Any]) -> Table:
-    from rich.table import Table
-
-    from anatomica.cohort.page import FLOW
-
-    table = Table("requests", "")
-    for name, words in FLOW.items():
-        table.add_row(str(flow[name]), words)
-    return table

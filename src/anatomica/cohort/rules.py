@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from anatomica.anatomy.catalogue import anatomy as named_anatomy
 from anatomica.errors import AnatomicaError
-from anatomica.spec.vocabulary import Entry, entries, lookup
+from anatomica.spec.vocabulary import entries, lookup
+from anatomica.spec.vocabulary_tables import Entry
 
 VALID = "valid"
 NORMAL = "normal"

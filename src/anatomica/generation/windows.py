@@ -22,7 +22,7 @@ from anatomica.measurement.goals import Row, goals_in
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.field import decode_labels
 from anatomica.prior.zoo import Model
-from anatomica.spec.vocabulary import CURVES
+from anatomica.spec.vocabulary_tables import CURVES
 
 SCOUT = 32
 """Voxels along the edge at which layouts are looked at."""

@@ -17,7 +17,8 @@ from anatomica.measurement.vocabulary.statistics import find, plan
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.spec.asks import Ask, Bound, entries_of
 from anatomica.spec.expression import Expression
-from anatomica.spec.vocabulary import Entry, lookup
+from anatomica.spec.vocabulary import lookup
+from anatomica.spec.vocabulary_tables import Entry
 
 COARSE = 64
 """Voxels along the cube of the shipped models."""

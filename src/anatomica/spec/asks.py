@@ -23,7 +23,8 @@ from anatomica.errors import AnatomicaError, shown
 from anatomica.spec.expression import SCALAR, UNITS, Expression, Token, converted, parse, tokens
 from anatomica.spec.ranges import refuse_undefined
 from anatomica.spec.relations import in_words
-from anatomica.spec.vocabulary import Entry, lookup
+from anatomica.spec.vocabulary import lookup
+from anatomica.spec.vocabulary_tables import Entry
 
 Place = Literal["prediction", "reference"]
 MOST_LETTERS = 400

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from anatomica.spec.vocabulary import AORTIC_LEVELS, SEGMENTS, VERTEBRAE
+from anatomica.spec.vocabulary_tables import AORTIC_LEVELS, SEGMENTS, VERTEBRAE
 
 
 class Law(NamedTuple):

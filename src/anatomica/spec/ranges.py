@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from anatomica.errors import AnatomicaError
-from anatomica.spec.vocabulary import Entry
+from anatomica.spec.vocabulary_tables import Entry
 
 MOST_PIECES = 10_000
 """Of a count; more is noise, and a spec's Betti numbers end there too."""

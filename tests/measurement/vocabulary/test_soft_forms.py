@@ -13,7 +13,8 @@ from anatomica.data.phantoms import phantom
 from anatomica.measurement.vocabulary.plan import Missing, Piece, Plan
 from anatomica.measurement.vocabulary.statistics import plan
 from anatomica.measurement.vocabulary.subject import Subject
-from anatomica.spec.vocabulary import Entry, entries, lookup
+from anatomica.spec.vocabulary import entries, lookup
+from anatomica.spec.vocabulary_tables import Entry
 
 N = 96
 SEEDS = {

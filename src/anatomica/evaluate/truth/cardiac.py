@@ -15,7 +15,7 @@ from anatomica.evaluate.truth.aortic import junction
 from anatomica.evaluate.truth.scene import Cut, Line, Scene, cut, labelled, moments, unit
 from anatomica.measurement.vocabulary.cardiac import MUSCLE_G_PER_ML, TRUNK_MM
 from anatomica.measurement.vocabulary.ventricle import LEAST, Axis, segment_rays
-from anatomica.spec.vocabulary import SEGMENTS
+from anatomica.spec.vocabulary_tables import SEGMENTS
 
 Array = np.ndarray
 STEP_MM = 0.4

@@ -16,7 +16,7 @@ from anatomica.data.phantoms.paint import draw_pathology
 from anatomica.data.phantoms.warp import Warp, random_warp
 from anatomica.evaluate.truth.scene import shift_of, unit
 from anatomica.measurement.vocabulary.vertebrae import C2_HALF_MM, STATION, STATIONS
-from anatomica.spec.vocabulary import VERTEBRAE
+from anatomica.spec.vocabulary_tables import VERTEBRAE
 
 Array = np.ndarray
 VOXEL_MM = phantoms.FRAME.edge_mm / PAPER_GRID

@@ -16,7 +16,7 @@ from anatomica.measurement.vocabulary.shapes import contact, patches, volume
 from anatomica.measurement.vocabulary.subject import Subject, landmark
 from anatomica.measurement.vocabulary.tubes import Tube, tube
 from anatomica.measurement.vocabulary.ventricle import long_axis_plan, thickness
-from anatomica.spec.vocabulary import SEGMENTS
+from anatomica.spec.vocabulary_tables import SEGMENTS
 
 MUSCLE_G_PER_ML = 1.05
 TRUNK_MM = 20.0

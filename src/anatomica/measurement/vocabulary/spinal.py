@@ -22,7 +22,7 @@ from anatomica.measurement.vocabulary.vertebrae import (
     leaving,
     present,
 )
-from anatomica.spec.vocabulary import DISCS, VERTEBRAE
+from anatomica.spec.vocabulary_tables import DISCS, VERTEBRAE
 
 Array = np.ndarray
 WHERE = {"anterior": STATION, "middle": 0.0, "posterior": -STATION}

@@ -14,7 +14,8 @@ from anatomica.measurement.vocabulary import aortic, cardiac, coronary, relation
 from anatomica.measurement.vocabulary.plan import Mark, Missing, Plan
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.spec.ranges import range_of
-from anatomica.spec.vocabulary import Entry, entries, lookup
+from anatomica.spec.vocabulary import entries, lookup
+from anatomica.spec.vocabulary_tables import Entry
 
 PLANS = {
     "cardiac": cardiac.PLANS,
