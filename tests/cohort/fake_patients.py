@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.anatomy.label_map import LabelMap, cube_affine
+from anatomica.cohort.engine import carry_out
 from anatomica.cohort.patient import Draw, Patient
 from anatomica.cohort.plan import Maker, Plan, make_plan
 from anatomica.cohort.spec import CohortSpec, parse_spec
+from anatomica.cohort.worker import Done, Job, Worker
 
 MAKER = Maker("fake", None, "fake")
 SPEC = """
@@ -26,7 +29,6 @@ targets:
   correlations: {[lumen.mean_diameter_mm, plaque_burden_pct]: -0.5}
 """
 LOG = "drawn.log"
-PAUSE = "ANATOMICA_TEST_PAUSE"
 
 
 def spec(**changes: object) -> CohortSpec:
@@ -67,10 +69,10 @@ def fake_patient(plan: Plan, index: int) -> Patient:
     return Patient(record, LabelMap(array, cube_affine(about.edge_mm, 8), about.table))
 
 
-def logged(folder: Path, index: int) -> None:
+def logged(folder: Path, line: str) -> None:
     """One whole line, also if many processes write at once."""
     descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    os.write(descriptor, f"{index}\n".encode())
+    os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
 
 
@@ -78,10 +80,9 @@ def open_fake(plan: Plan, device: str) -> Draw:
     """`device` is the folder of the log, or `cpu` for none."""
 
     def draw(plan: Plan, index: int) -> Patient:
-        time.sleep(float(os.environ.get(PAUSE, "0")))
         patient = fake_patient(plan, index)
         if device != "cpu":
-            logged(Path(device), index)
+            logged(Path(device), str(index))
         return patient
 
     return draw
@@ -113,3 +114,26 @@ def open_busy(plan: Plan, device: str) -> Draw:
 def content(folder: Path) -> dict[str, bytes]:
     """Every file of the store."""
     return {x.name: x.read_bytes() for x in (folder / "patients").rglob("*") if x.is_file()}
+
+
+class InProcess:
+    """An executor without processes, for tests of everything else."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def __enter__(self) -> InProcess:
+        self.worker = Worker(self.job)
+        return self
+
+    def __exit__(self, *what: object) -> None: ...
+
+    def run(self, indices: Iterable[int]) -> Iterator[Done]:
+        for index in indices:
+            yield self.worker.one(index)
+
+
+def undisturbed(folder: Path, **changes: object) -> dict[str, bytes]:
+    planned(folder, **changes)
+    carry_out(folder, InProcess(Job(folder, open_fake)))
+    return content(folder)

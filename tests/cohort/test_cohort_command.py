@@ -11,8 +11,9 @@ from fake_patients import MAKER, content, spec
 from typer.testing import CliRunner
 
 from anatomica.cli import app
-from anatomica.cohort.drawing import Drawing, infeasible
+from anatomica.cohort.drawing import Drawing
 from anatomica.cohort.engine import state
+from anatomica.cohort.feasible import infeasible, refuse_hopeless
 from anatomica.cohort.plan import make_plan
 from anatomica.cohort.spec import EXAMPLE, parse_spec
 from anatomica.cohort.worker import Job, Worker
@@ -84,6 +85,24 @@ def test_requests_beyond_the_population_are_infeasible() -> None:
     assert infeasible(values[3.0], plan, known) == ""
     assert "the training population has 2.5 to 3.5" in infeasible(values[2.0], plan, known)
     assert infeasible(values[2.0], plan, None) == ""
+
+
+def test_requests_that_contradict_themselves_are_infeasible() -> None:
+    """A lumen of 3 mm has 7 mm2, and lies within the vessel."""
+    targets = {"lumen.mean_diameter_mm": 3, "vessel.area_mm2": {"choice": [5, 15]}}
+    plan = make_plan(spec(targets=targets), MAKER)
+    requests = {dict(r.targets)["vessel.area_mm2"]: r for r in map(plan.request, range(40))}
+    assert "cannot be held together" in infeasible(requests[5.0], plan, None)
+    assert infeasible(requests[15.0], plan, None) == ""
+
+
+def test_a_condition_that_nobody_of_the_population_meets_is_refused() -> None:
+    known = percentiles_of([{"vessel.area_mm2": 10.0 + i} for i in range(11)], "test")
+    refuse_hopeless(make_plan(spec(include=["vessel.area_mm2 < 11"]), MAKER), known)
+    plan = make_plan(spec(include=["vessel.area_mm2 < 5"]), MAKER)
+    refuse_hopeless(plan, None)
+    with pytest.raises(AnatomicaError, match=r"'vessel\.area_mm2 < 5': the training population has 10 to 20"):
+        refuse_hopeless(plan, known)
 
 
 def test_an_infeasible_request_is_reported_and_replaced_only_if_asked(tiny: Path) -> None:

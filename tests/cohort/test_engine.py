@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_patients import LOG, MAKER, PAUSE, content, open_fake, open_fatal, planned, spec
+from fake_patients import LOG, MAKER, InProcess, content, open_fake, open_fatal, planned, spec, undisturbed
 
 from anatomica.cohort.engine import begin, carry_out, run_notes, state
 from anatomica.cohort.executors.local import LocalExecutor
@@ -22,29 +15,6 @@ from anatomica.cohort.worker import Done, Job, Worker
 from anatomica.errors import AnatomicaError
 
 HERE = Path(__file__).parent
-
-
-class InProcess:
-    """An executor without processes, for tests of everything else."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-
-    def __enter__(self) -> InProcess:
-        self.worker = Worker(self.job)
-        return self
-
-    def __exit__(self, *what: object) -> None: ...
-
-    def run(self, indices) -> Iterator[Done]:
-        for index in indices:
-            yield self.worker.one(index)
-
-
-def undisturbed(folder: Path, **changes: object) -> dict[str, bytes]:
-    planned(folder, **changes)
-    carry_out(folder, InProcess(Job(folder, open_fake)))
-    return content(folder)
 
 
 def drawn(folder: Path) -> Counter[str]:
@@ -133,98 +103,3 @@ def test_a_folder_of_another_spec_or_code_is_refused(tmp_path: Path) -> None:
         begin(make_plan(spec(), other), tmp_path)
     with pytest.raises(AnatomicaError, match="not a cohort's folder"):
         state(tmp_path / "nothing")
-
-
-DRIVER = """
-import sys
-from pathlib import Path
-from anatomica.cohort.engine import carry_out
-from anatomica.cohort.worker import Job
-from fake_patients import open_fake
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    job = Job(folder, open_fake, str(folder), 5.0)
-    if sys.argv[2] == "ray":
-        from anatomica.cohort.executors.cluster import RayExecutor as Executor
-    else:
-        from anatomica.cohort.executors.local import LocalExecutor as Executor
-    carry_out(folder, Executor(job, 2), wait=0.2)
-"""
-
-
-def start_driver(folder: Path, executor: str) -> subprocess.Popen:
-    paths = os.pathsep.join([str(HERE), str(HERE.parent)])
-    environment = os.environ | {"PYTHONPATH": paths, PAUSE: "0.02", "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", DRIVER, str(folder), executor], env=environment)
-
-
-def children(pid: int) -> list[int]:
-    """All processes below one, however deep."""
-    found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout
-    parents = [tuple(map(int, line.split())) for line in found.splitlines()]
-    below, ahead = [], [pid]
-    while ahead:
-        parent = ahead.pop()
-        new = [a for a, b in parents if b == parent]
-        below += new
-        ahead += new
-    return below
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("executor", ["local", "ray"])
-def test_kill_9_at_20_moments_loses_nothing_and_draws_nothing_twice(tmp_path: Path, executor: str) -> None:
-    """Workers and the driver are killed in turn; at most what was in flight is drawn again."""
-    expected = undisturbed(tmp_path / "a", size=600)
-    folder = tmp_path / "b"
-    planned(folder, size=600)
-    rng = random.Random(5)
-    driver, in_flight = start_driver(folder, executor), 0
-    moment = 0
-    for moment in range(20):
-        finished = state(folder).finished
-        while state(folder).finished < finished + 3 and driver.poll() is None:
-            time.sleep(0.05)
-        time.sleep(rng.uniform(0.0, 0.3))
-        if driver.poll() is not None:
-            break
-        in_flight += 2
-        if moment % 2:
-            os.kill(driver.pid, signal.SIGKILL)
-            driver.wait()
-            driver = start_driver(folder, executor)
-        else:
-            below = children(driver.pid)
-            if below:
-                os.kill(rng.choice(below), signal.SIGKILL)
-    assert moment == 19, "the cohort was finished before all moments came"
-    if driver.wait(600):  # killed together with Ray's own processes
-        driver = start_driver(folder, executor)
-        assert driver.wait(600) == 0
-    assert state(folder).complete
-    assert content(folder) == expected
-    twice = sum(n - 1 for n in drawn(folder).values())
-    assert twice <= in_flight
-
-
-@pytest.mark.slow
-def test_two_ray_nodes_share_a_cohort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parent)]))
-    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
-
-    from anatomica.cohort.executors.cluster import RayExecutor
-
-    expected = undisturbed(tmp_path / "a")
-    planned(tmp_path / "b")
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        nodes.add_node(num_cpus=1)
-        job = Job(tmp_path / "b", open_fake, str(tmp_path / "b"))
-        assert carry_out(tmp_path / "b", RayExecutor(job, 2, nodes.address)).complete
-    finally:
-        nodes.shutdown()
-    assert content(tmp_path / "b") == expected
-    assert set(drawn(tmp_path / "b").values()) == {1}

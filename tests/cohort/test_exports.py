@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,23 @@ def test_nnunet_accepts_the_data_set(cohort: Cohort, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_bids_validator_finds_no_error(cohort: Cohort, tmp_path: Path) -> None:
+    """The official validator with all rules for derivatives; it needs the extra `slow`."""
+    (folder,) = export(cohort, ["bids"], tmp_path)
+    command = [Path(sys.executable).with_name("bids-validator-deno"), str(folder), "--format", "json"]
+
+    def errors() -> list[str]:
+        told = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+        return [x["code"] for x in told["issues"]["issues"] if x["severity"] == "error"]
+
+    assert errors() == []
+    place = next(folder.glob("sub-*/anat/*_dseg.nii.gz"))
+    place.rename(place.with_name(place.name.replace("_dseg", "_labels")))
+    assert "NOT_INCLUDED" in errors()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:NvImgCodecPydicomReader")
 def test_monai_loads_the_datalist(cohort: Cohort, tmp_path: Path) -> None:
     """MONAI's own loader; it needs the extra `slow`."""
     (folder,) = export(cohort, ["monai"], tmp_path, images=True)

@@ -21,7 +21,8 @@ app = typer.Typer(
 )
 Folder = Annotated[Path, typer.Argument(help="The cohort's folder.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", "-w", min=1, max=1024, help="Workers; default: the cores.")
+    int | None,
+    typer.Option("--workers", "-w", min=1, max=1024, help="Default: one per core."),
 ]
 ExecutorName = Annotated[str, typer.Option("--executor", help="local (processes of this machine) or ray.")]
 Address = Annotated[str | None, typer.Option(help="Ray: an existing cluster's address; default: a new one.")]
@@ -96,7 +97,8 @@ def draw(
     from anatomica.cli.checks import usable_device, writable_folder
     from anatomica.cohort.drawing import seconds_per_candidate
     from anatomica.cohort.engine import begin
-    from anatomica.cohort.maker import maker_of
+    from anatomica.cohort.feasible import refuse_hopeless
+    from anatomica.cohort.maker import maker_of, population_of
     from anatomica.cohort.patients_csv import MOST_BYTES, header
     from anatomica.cohort.plan import make_plan
     from anatomica.cohort.report import REFERENCE, save_spec_text
@@ -110,6 +112,7 @@ def draw(
             raise AnatomicaError(f"unknown images {images!r}; allowed: synth")
         wanted = CohortSpec.model_validate(wanted.model_dump(by_alias=True) | {"images": images})
     plan = make_plan(wanted, maker_of(wanted), spec.parent)
+    refuse_hopeless(plan, population_of(wanted))
     if wanted.reference is not None:
         header(spec.parent / wanted.reference)
     found = plan_dict(plan)
@@ -304,8 +307,9 @@ def make_executor(
     if name == "local":  # a cluster's machines may have what this one lacks
         usable_device(device)
     job = Job(folder, open_drawing, device)
-    count = workers or usable_cores()
-    return LocalExecutor(job, count) if name == "local" else RayExecutor(job, count, address, gpus)
+    if name == "ray":
+        return RayExecutor(job, workers, address, gpus)
+    return LocalExecutor(job, workers or usable_cores())
 
 
 def run(output: Output, folder: Path, plan: Plan, executor: Executor) -> State:

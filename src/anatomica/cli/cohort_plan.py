@@ -16,7 +16,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan in numbers: requests, how they are distributed, how many are infeasible."""
     import numpy as np
 
-    from anatomica.cohort.drawing import infeasible
+    from anatomica.cohort.feasible import infeasible
     from anatomica.cohort.maker import population_of
 
     known = population_of(plan.spec)

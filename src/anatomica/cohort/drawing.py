@@ -12,10 +12,11 @@ import torch
 
 from anatomica.anatomy.bounds import MOST_SEED
 from anatomica.anatomy.label_map import LabelMap
+from anatomica.cohort.feasible import asked, infeasible
 from anatomica.cohort.patient import OUTCOMES, Outcome, Patient
 from anatomica.cohort.plan import EVERYBODY, Plan, Request
 from anatomica.cohort.privacy import Crowd
-from anatomica.cohort.rules import Condition, quantity
+from anatomica.cohort.rules import Condition
 from anatomica.generation.choose import ANOTHER_SEED
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
@@ -24,7 +25,6 @@ from anatomica.measurement.vocabulary.statistics import statistics
 from anatomica.prior.percentiles import Percentiles
 from anatomica.prior.population import label_moments
 from anatomica.prior.zoo import Model
-from anatomica.spec.asks import Asks, ask
 from anatomica.spec.vocabulary import entries
 
 REPLACEMENTS = 4
@@ -148,27 +148,6 @@ def seconds_per_candidate(plan: Plan, device: str = "cpu") -> float:
     start = time.perf_counter()
     drawing.drawn(plan.request(0), replace(plan, spec=plan.spec.model_copy(update={"tries": 1})))
     return time.perf_counter() - start
-
-
-def infeasible(request: Request, plan: Plan, known: Percentiles | None) -> str:
-    """Why a request is refused before it is drawn: no patient of the population comes near a target.
-
-    A target may lie one tolerance beyond the population's extremes. Without a population nothing is refused.
-    """
-    for key, value in request.targets:
-        if known is None or key not in known.quantiles:
-            continue
-        entry = quantity(plan.spec.anatomy, key)
-        room = entry.tolerance * abs(value) / 100 if entry.tolerance_unit == "%" else entry.tolerance
-        low, high = known.value(key, 0), known.value(key, 100)
-        if not low - room <= value <= high + room:
-            return f"{key} = {value:.4g}; the training population has {low:.4g} to {high:.4g}"
-    return ""
-
-
-def asked(request: Request) -> Asks | None:
-    """What a request asks of `generate`; None if nothing."""
-    return ask(dict(request.targets)) if request.targets else None
 
 
 def measured(label_map: LabelMap, model: Model, keys: Sequence[str] | None = None) -> dict[str, float]:

@@ -132,7 +132,7 @@ def _check_laws(about: Anatomy, asked: Mapping[str, Interval], population: Perce
             continue
         known = {key: ANYTHING if population is None else limits_of(key, population) for key in law.keys}
         ranges = {key: range_of(lookup(about, key))[:2] for key in law.keys}
-        limits = {key: _both(asked[key], ranges[key]) if key in asked else known[key] for key in law.keys}
+        limits = {key: _both(asked.get(key, known[key]), ranges[key]) for key in law.keys}
         least, most = _extremes(law, limits)
         if least <= law.slack and (not law.equal or most >= -law.slack):
             continue

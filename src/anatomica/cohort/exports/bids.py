@@ -34,7 +34,8 @@ def export_bids(cohort: Cohort, out: Path) -> Path:
         stem = f"sub-{subject}_desc-virtual"
         write_atomic(place / f"{stem}_dseg.nii.gz", nifti_bytes(consecutive(label_map), label_map.affine))
         write_text(place / f"{stem}_dseg.tsv", _tsv(["index", "abbreviation", "name", "color"], names))
-        write_json(place / f"{stem}_dseg.json", {"Manual": False, "Sources": [], "SpatialReference": "orig"})
+        about = {"Description": f"tissues of virtual patient {case.name}", "Manual": False, "Sources": []}
+        write_json(place / f"{stem}_dseg.json", about | {"SpatialReference": "orig"})
     keys = quantity_columns(cohort)
     columns = [re.sub(r"\W+", "_", key).strip("_") for key in keys]
     rows = [
@@ -61,10 +62,17 @@ def export_bids(cohort: Cohort, out: Path) -> Path:
             "SourceDatasets": [],
         },
     )
-    write_text(
-        folder / "README", f"Virtual patients ({cohort.plan.spec.anatomy}) made by anatomica {__version__}.\n"
-    )
+    write_text(folder / "README", _readme(cohort, len(found)))
     return folder
+
+
+def _readme(cohort: Cohort, patients: int) -> str:
+    spec = cohort.plan.spec
+    return (
+        f"{spec.name}: {patients} virtual patients ({spec.anatomy}), drawn by anatomica {__version__}.\n"
+        "No patient is real. Each has a segmentation (_dseg.nii.gz) and its labels' names (_dseg.tsv),\n"
+        "and no image. participants.tsv has every patient's quantities; their units are in the names.\n"
+    )
 
 
 def label(name: str) -> str:
