@@ -24,6 +24,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from anatomica.evaluate.bench.writing import write_bench
+from anatomica.machine import usable_cores
 from anatomica.prior.zoo import shipped_hash
 from anatomica.studio.serve import prepare
 
@@ -51,9 +52,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="samples that are timed; 0 times only drags")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for studio.json and .md")
-    parser.add_argument("--of", type=Path, help="write what this JSON file of a run says; measures nothing")
     asked = parser.parse_args()
-    found = json.loads(asked.of.read_text()) if asked.of else measured(asked.rounds)
+    found = measured(asked.rounds)
     text = markdown(found)
     print(text)
     write_bench(asked.out, "studio", found, text, {"cardiac": shipped_hash("cardiac")}, module="studio.serve")
@@ -84,11 +84,11 @@ def markdown(found: dict) -> str:
     """The tables; what is wanted stands beside what was found."""
     count = found["triangles"]
     lines = [
-        f"`python tools/measure_studio.py`, Chromium with software rendering, {os.cpu_count()} cores, load "
+        f"`python tools/measure_studio.py`, Chromium with software rendering, {usable_cores()} cores, load "
         f"{found['load']} when the drags began. A heart of 64^3: {count['fine']:,} triangles, "
         f"{count['coarse']:,} while the camera turns.",
         "",
-        f"| one drag of {SECONDS:.0f} s | frames per second (30 wanted) | ms of the process that draws per frame |",
+        f"| {SECONDS:.0f} s of dragging | frames per second (30 wanted) | ms of drawing per frame |",
         "|---|---|---|",
     ]
     for name, row in found["drags"].items():

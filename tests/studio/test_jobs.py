@@ -10,14 +10,27 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 from websockets.sync.client import ClientConnection
 
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.anatomy.nifti import encode
 from anatomica.data.phantoms import phantom
+from anatomica.generation.draw import decode as decode_maps
+from anatomica.generation.draw import draw
+from anatomica.generation.options import Options
+from anatomica.generation.recipe import Arguments
+from anatomica.generation.resolve import resolve_for
+from anatomica.generation.sample import Progress
+from anatomica.measurement.goals import goals_in
+from anatomica.prior.sampler import Step
+from anatomica.prior.zoo import load_model
+from anatomica.spec.asks import ask
+from anatomica.spec.spec import Spec
 from anatomica.studio.frames import decode
 from anatomica.studio.frames import encode as encode_frame
 from anatomica.studio.surfaces import joined, patient_frame
+from anatomica.studio.worker import Message, Order, Teller, run
 from studio_client import Client, wait_for
 
 
@@ -74,10 +87,6 @@ def test_joining_keeps_a_plane_a_plane_and_drops_what_collapses() -> None:
 def test_generate_tells_every_step_and_gives_the_same_patient_as_python(
     client: Client, socket: ClientConnection
 ) -> None:
-    from anatomica.generation.draw import draw
-    from anatomica.generation.options import Options
-    from anatomica.prior.zoo import load_model
-
     asked = {"anatomy": "coronary", "samples": 1, "seed": 3, "steps": 3, "tries": 1}
     job = client.post("/api/generate", asked).json["job"]
     events, surfaces, patient = [], [], None
@@ -106,6 +115,33 @@ def test_generate_tells_every_step_and_gives_the_same_patient_as_python(
     assert client.get(f"/api/patient/{patient['id']}/report").data.startswith(b"<!")
     assert client.get(f"/api/patient/{patient['id']}/gltf").data[:4] == b"glTF"
     assert client.get(f"/api/patient/{patient['id']}/stl").data[:2] == b"PK"
+
+
+def test_every_step_tells_every_sample_s_errors_of_quantities() -> None:
+    told: list[Message] = []
+    spec = Spec(name="volume", anatomy="cardiac", ask=("lv.volume_ml = 150",))
+    arguments = Arguments(samples=2, seed=5, options=Options(steps=3, tries=1))
+    run(Order("job", "cardiac", spec, arguments=arguments), load_model("cardiac"), told.append)
+    steps = [m for m in told if isinstance(m, dict)]
+    count = steps[0]["steps"]
+    assert [(m["seed"], m["step"]) for m in steps] == [(s, k) for s in (5, 6) for k in range(1, count + 1)]
+    assert all([e["constraint"] for e in m["errors"]] == ["lv.volume_ml"] for m in steps)
+
+
+def test_errors_of_quantities_are_those_of_the_prediction_also_between_surfaces() -> None:
+    model, told = load_model("cardiac"), []
+    goals = goals_in(resolve_for(model, ask("lv.volume_ml = 150")))
+    tell = Teller("job", model, goals, told.append, lambda: False)
+    z = 80 * torch.randn(2, *model.latent_shape, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        z = model.denoiser(z, torch.full((2,), 80.0))
+    for _ in range(2):
+        tell(Progress((5, 6), 0, Step(0, 3, 1.0, z, z), []))
+    assert [type(m) for m in told] == [bytes, dict, dict, dict, dict]  # a second surface would be too early
+    for m, label_map in zip(told[1:], decode_maps(model, z, 32) * 2, strict=True):
+        off = abs(label_map.volume_ml("LV") - 150)
+        assert m["errors"][0]["error"] == pytest.approx(off, rel=1e-6)
+        assert m["errors"][0]["in_tolerances"] == pytest.approx(off / (0.02 * 150), rel=1e-6)
 
 
 def test_cancel_ends_a_job_at_its_next_step(client: Client, socket: ClientConnection) -> None:

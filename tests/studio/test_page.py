@@ -86,6 +86,7 @@ def test_a_session(page: Page, tmp_path: Path) -> None:
     open_a_broken_file(page)
     reload(page)
     open_a_file_with_unknown_labels(page)
+    snap_to_a_level_of_an_aorta(page)
     # A spec with a mistake, a broken file and unknown labels are refused, which the browser notes.
     assert [c for c in complaints if "status of 422" not in c and "status of 409" not in c] == []
 
@@ -335,10 +336,14 @@ def ask_for_a_volume(page: Page) -> None:
     expect(page.locator("#asked")).to_have_text("1 asked")
     expect(page.locator("#notice")).to_be_hidden()
     page.select_option('[data-focus="how-lv.volume_ml"]', "equal")
-    # The middle of the histogram is near the middle of the population.
+    # The target follows the mouse over the histogram; its middle is near the middle of the population.
     box = page.locator('[data-key="lv.volume_ml"] .histogram').bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 0.45 * box["width"], box["y"] + box["height"] / 2)
+    above, height = (lambda share: box["x"] + share * box["width"]), box["y"] + box["height"] / 2
+    page.mouse.click(above(0.7), height)
+    far = page.evaluate("() => window.studio.store.doc.ask['lv.volume_ml'].value")
+    drag(page, (above(0.7), height), (above(0.45), height))
+    assert page.evaluate("() => window.studio.store.doc.ask['lv.volume_ml'].value") < far
     quantiles = page.evaluate(
         "() => window.studio.store.anatomy.quantities.find(q => q.key === 'lv.volume_ml').quantiles"
     )
@@ -457,6 +462,24 @@ def open_a_file_with_unknown_labels(page: Page) -> None:
     expect(page.locator("#badge")).to_have_text("<b>mine</b>.nii.gz")
     expect(page.locator("#badge b, #gallery b")).to_have_count(0)
     expect(page.locator("#tissues li")).to_have_count(1)
+
+
+def snap_to_a_level_of_an_aorta(page: Page) -> None:
+    """Another anatomy has other quantities and places, and no search from before."""
+    page.click("#tab-targets")
+    page.fill("#quantity-search", "lv.")
+    page.click("#anatomy-aortic")
+    expect(page.locator("#quantity-search")).to_have_value("")
+    page.fill("#start-seed", "4")
+    page.click("#load-phantom")
+    expect(page.locator("#badge")).to_have_text("phantom 4")
+    page.click("#add-box")
+    page.select_option('select[aria-label="snap the box to"]', "quantity ao.mid_ascending.diameter_mm")
+    page.wait_for_function("() => window.studio.store.doc.constraints[0].domain.size_mm[2] === 2")
+    thin = measured(page)
+    # A disk of the vessel's diameter, 2 mm thick, lies within the box.
+    width = float(page.inner_text('[data-value="ao.mid_ascending.diameter_mm"]').split()[0])
+    assert thin == pytest.approx(np.pi * width**2 / 4 * 2 / 1000, rel=0.15)
 
 
 def reload(page: Page) -> None:

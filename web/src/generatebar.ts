@@ -2,6 +2,7 @@
 import { button, h, replace, say } from "./dom";
 import { current, generate, stop } from "./runpanel";
 import { store } from "./store";
+import type { Constraint } from "./types";
 
 export function generateBar(): HTMLElement {
   const go = h("div", { class: "go" });
@@ -17,7 +18,7 @@ export function generateBar(): HTMLElement {
   draw();
   const asked = h("span", { class: "asked-count", id: "asked" });
   const count = () => {
-    const n = store.doc.constraints.length + Object.keys(store.doc.ask).length + store.doc.lines.length;
+    const n = store.doc.constraints.filter(asks).length + Object.keys(store.doc.ask).length + store.doc.lines.length;
     say(asked, n ? `${n} asked` : "nothing asked");
     asked.hidden = current() !== undefined; // its place is the Cancel button's
   };
@@ -51,9 +52,14 @@ export function notice(): HTMLElement {
   return host;
 }
 
+/** Whether a domain has a target, typed or taken from the shown patient. */
+function asks(c: Constraint): boolean {
+  return c.match?.length !== 0 || Object.values(c.target ?? {}).some((v) => v !== undefined);
+}
+
 /** A domain that asks for nothing is refused. */
 function idle(): string | null {
-  const free = store.doc.constraints.find((c) => c.match?.length === 0 && !Object.values(c.target ?? {}).some((v) => v !== undefined));
+  const free = store.doc.constraints.find((c) => !asks(c));
   return free ? `“${free.name}” asks for nothing yet: type a target before you generate.` : null;
 }
 

@@ -30,17 +30,22 @@ export function quantitiesPanel(): HTMLElement {
       const text = `${q.key} ${q.definition}`.toLowerCase();
       return words.every((w) => text.includes(w));
     });
-    const asked = fits.filter((q) => q.key in store.doc.ask);
-    const rest = fits.filter((q) => !(q.key in store.doc.ask));
+    // What is asked first, then what this patient has: a lumbar spine begins with its own vertebrae.
+    const values = store.told.values[store.view.patient ?? ""];
+    const place = (q: Quantity) => (q.key in store.doc.ask ? 0 : !values || (values[q.key]?.value ?? null) !== null ? 1 : 2);
+    const sorted = [0, 1, 2].flatMap((k) => fits.filter((q) => place(q) === k));
     return [
-      ...[...asked, ...rest].slice(0, MOST).map(row),
+      ...sorted.slice(0, MOST).map(row),
       fits.length > MOST ? h("p", { class: "hint" }, `${fits.length - MOST} more; search to narrow`) : null,
       fits.length ? null : h("p", { class: "hint" }, "No quantity has all of these words."),
     ];
   });
   store.on(["values", "patients"], draw);
   let asked = "";
+  let anatomy = store.doc.anatomy;
   store.on(["doc"], () => {
+    if (anatomy !== store.doc.anatomy) wanted = (search as HTMLInputElement).value = ""; // its quantities have other names
+    anatomy = store.doc.anatomy;
     // Boxes that move change nothing here.
     const now = JSON.stringify([store.doc.anatomy, store.doc.ask]);
     if (now !== asked) draw();

@@ -88,7 +88,7 @@ function drawNow(host: HTMLElement): void {
         const value = line.points[line.points.length - 1]![1];
         const dot = h("span", { class: "swatch" });
         dot.style.background = line.colour;
-        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${line.certified ? "certified " : ""}${shown(value)} tol.`));
+        return h("li", {}, dot, h("span", { class: "name" }, line.name), h("span", { class: `number ${value <= 1 ? "met" : ""}` }, `${line.certified ? "certified " : ""}${value.toFixed(2)} tol.`));
       }),
     ),
   );

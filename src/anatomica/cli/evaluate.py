@@ -97,7 +97,7 @@ def evaluate(
 
         anatomica evaluate asks --profile here --only aortic
 
-        anatomica evaluate docs     # results/ into docs/results.md and docs/meshes.md, older tables marked
+        anatomica evaluate docs     # results/ into the pages of docs, older tables marked
     """
     from anatomica.evaluate.experiments.page import PAGES, update_page
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import uvicorn
 
 from anatomica.errors import AnatomicaError
+from anatomica.machine import wait_without_spinning
 from anatomica.studio.app import make_app
 from anatomica.studio.bounds import MOST_MESSAGE_BYTES
 from anatomica.studio.punctual import PunctualProtocol
@@ -29,6 +30,7 @@ class Prepared(NamedTuple):
 
 def prepare(port: int, log: Callable[[str], None] = lambda _: None) -> Prepared:
     """Bind the port (0 takes a free one) and make the address that opens the page once."""
+    wait_without_spinning()  # of the process that draws: the browser and this server work beside it
     listening = _listen(port)
     port = listening.getsockname()[1]
     key = Key(port)

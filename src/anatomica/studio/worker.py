@@ -35,7 +35,7 @@ from anatomica.studio.surfaces import patient_frame, step_frame
 COARSE = 32
 """Voxels along the edge of the predictions that are shown while sampling."""
 SHARE = 0.2
-"""The part of the time that may go into showing predictions: nearly every guided step of a heart is shown."""
+"""The part of the time that may go into surfaces: nearly every guided step of a heart is shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +144,8 @@ def run(
 class Teller:
     """The sampler's callback: every step as an event, now and then a surface, and the end if it is wanted.
 
-    Constraints' errors come with every step. Named quantities are measured on the coarse predictions that
-    are shown, so only as often as these.
+    Errors of constraints and of named quantities come with every step. The latter are measured on coarse
+    predictions: 25 to 45 ms of a core for each sample and step.
     """
 
     def __init__(
@@ -162,31 +162,31 @@ class Teller:
     def __call__(self, progress: Progress) -> None:
         if self.stopped():
             raise Cancelled
-        now = time.perf_counter()
-        look = None
-        if now >= self.next_look:
-            (look,) = decode(self.model, progress.step.denoised[:1], COARSE)
-            self.send(step_frame(self.job, progress.seeds[0], progress.step.index + 1, look))
+        step, now = progress.step, time.perf_counter()
+        show = now >= self.next_look
+        seen = step.denoised if self.goals else step.denoised[:1]
+        coarse = decode(self.model, seen, COARSE) if self.goals or show else []
+        if show:
+            self.send(step_frame(self.job, progress.seeds[0], step.index + 1, coarse[0]))
+            self.next_look = now + (time.perf_counter() - now) / SHARE
         for i, seed in enumerate(progress.seeds):
             errors = [
                 error_dict(e.constraint, e.quantity, e.error, e.tolerance)
                 for e in (progress.errors[i] if progress.errors else [])
             ]
-            if look is not None and i == 0:
-                errors += goal_errors(self.goals, Subject(look, self.model.about))
+            if self.goals:
+                errors += goal_errors(self.goals, Subject(coarse[i], self.model.about))
             self.send(
                 {
                     "type": "step",
                     "job": self.job,
                     "seed": seed,
                     "turn": progress.turn,
-                    "step": progress.step.index + 1,
-                    "steps": progress.step.count,
+                    "step": step.index + 1,
+                    "steps": step.count,
                     "errors": errors,
                 }
             )
-        if look is not None:
-            self.next_look = now + (time.perf_counter() - now) / SHARE
 
 
 def goal_errors(goals: Sequence[Goal], s: Subject) -> list[dict[str, Any]]:

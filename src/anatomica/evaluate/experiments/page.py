@@ -15,7 +15,7 @@ from anatomica.errors import AnatomicaError
 from anatomica.evaluate.provenance import outdated
 from anatomica.files import read_json, write_text
 
-PAGES = (Path("docs/results.md"), Path("docs/meshes.md"))
+PAGES = (Path("docs/results.md"), Path("docs/meshes.md"), Path("docs/studio.md"))
 MARKS = re.compile(
     r"(?P<start><!-- (?P<kind>results|table): (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
 )
