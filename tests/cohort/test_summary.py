@@ -6,22 +6,27 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from fake_patients import open_fake, planned
-from scipy import stats
+from scipy import ndimage, stats
 
+from anatomica.anatomy.nifti import load
 from anatomica.cohort.privacy import Crowd, features
 from anatomica.cohort.report import write_cohort_report
 from anatomica.cohort.rules import Condition
-from anatomica.cohort.summary import covered, flow, joint, memorisation, read_cohort, targets
+from anatomica.cohort.store import Store
+from anatomica.cohort.summary import covered, flow, joint, memorisation, read_cohort, targets, topology
+from anatomica.cohort.training_phantoms import training_phantoms
 from anatomica.cohort.worker import Job, Worker
 from anatomica.evaluate.metrics.agreement import against_distribution, against_values, energy_distance
 from anatomica.evaluate.metrics.coverage import coverage, vendi_score
 from anatomica.evaluate.metrics.frechet import morphology
 from anatomica.prior.population import population_moments
+from anatomica.prior.zoo import load_model
 from tiny_prior import ellipsoids
 
 
@@ -45,7 +50,15 @@ def test_the_report_holds_what_it_promises(folder: Path) -> None:
         float(rows[0]["lumen.mean_diameter_mm"]), rel=0.01
     )
     page = (folder / "cohort.html").read_text()
-    for words in ("Requested and achieved", "Jointly", "Evidence", "Question of interest", "data:image/png"):
+    for words in (
+        "Requested and achieved",
+        "Jointly",
+        "Topology",
+        "Plausibility",
+        "Evidence",
+        "Question of interest",
+        "data:image/png",
+    ):
         assert words in page
     assert "ompliant" not in page
     assert "http" not in page.replace("http-equiv", "")
@@ -138,3 +151,28 @@ def test_conditions_hold_only_of_patients_that_have_the_quantity() -> None:
     assert Condition("a", "<", 3).met({"a": 2})
     assert not Condition("a", "<", 3).met({"b": 2})
     assert not Condition("a", "!=", 3).met({"a": 3})
+
+
+def test_topology_counts_patients_by_their_betti_numbers(folder: Path) -> None:
+    found = topology(read_cohort(folder))
+    assert {name: sum(counts.values()) for name, counts in found.items()} == dict.fromkeys(found, 30)
+    record = read_cohort(folder).kept[0]
+    label_map = load(Store(folder).map_path(record["key"]))
+    for name, counts in found.items():
+        pieces: Any = ndimage.label(label_map.array == label_map.table[name].id)  # by faces
+        assert any(numbers.split()[0] == str(pieces[1]) for numbers in counts)
+
+
+def test_training_phantoms_are_drawn_again_and_strangers_are_noticed() -> None:
+    model = load_model("coronary")
+    found = training_phantoms(model)
+    assert found is not None
+    assert found.patient(3) is not None
+    assert set(found.train).isdisjoint(found.held_out)
+    assert model.population is not None
+    crowd = Crowd.of(model.population)
+    own = crowd.nearest(model.population[3].numpy())
+    assert own == (3, pytest.approx(0, abs=1e-3))
+    assert min(crowd.nearest(x)[1] for x in found.held_out_moments(3)) > 0.05
+    model.population[0] += 0.01
+    assert training_phantoms(model) is None

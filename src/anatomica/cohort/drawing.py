@@ -17,13 +17,13 @@ from anatomica.cohort.patient import OUTCOMES, Outcome, Patient
 from anatomica.cohort.plan import EVERYBODY, Plan, Request
 from anatomica.cohort.privacy import Crowd
 from anatomica.cohort.rules import Condition
+from anatomica.cohort.training_phantoms import moments_of_map
 from anatomica.generation.choose import ANOTHER_SEED
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
 from anatomica.generation.sample import Sample
 from anatomica.measurement.vocabulary.statistics import statistics
 from anatomica.prior.percentiles import Percentiles
-from anatomica.prior.population import label_moments
 from anatomica.prior.zoo import Model
 from anatomica.spec.vocabulary import entries
 
@@ -106,7 +106,7 @@ class Drawing:
     def judged(self, sample: Sample, request: Request, plan: Plan) -> Candidate:
         """What a sample is worth to its request."""
         quantities = measured(sample.label_map, self.model)
-        moments = label_moments(_indices(sample.label_map), len(self.model.table))
+        moments = moments_of_map(sample.label_map)
         nearest = None if self.crowd is None else self.crowd.nearest(moments)[1]
 
         def missed(conditions: Sequence[Condition]) -> bool:
@@ -156,10 +156,6 @@ def measured(label_map: LabelMap, model: Model, keys: Sequence[str] | None = Non
         return {}
     _, found = statistics(label_map, model.about, label_map.shape[0], keys)
     return {x.entry.key: float(f"{x.value:.9g}") for x in found if x.value is not None}
-
-
-def _indices(label_map: LabelMap) -> torch.Tensor:
-    return torch.from_numpy(label_map.table.index[label_map.array].astype(np.uint8))
 
 
 def _record(

@@ -29,7 +29,11 @@ FLOW = {
 
 
 def cohort_html(
-    cohort: Cohort, found: Mapping[str, Any], recipe: Mapping[str, Any], sheet: bytes | None
+    cohort: Cohort,
+    found: Mapping[str, Any],
+    recipe: Mapping[str, Any],
+    sheet: bytes | None,
+    pairs: bytes | None = None,
 ) -> str:
     """The whole page."""
     spec = cohort.plan.spec
@@ -40,8 +44,11 @@ def cohort_html(
     body = [f"<h1>{title}</h1><p>{lead}</p>", _flow(flow), _strata(found["strata"])]
     body += [_targets(cohort, found), _joint(found["joint"]), _reference(found["reference"])]
     body += [_coverage(found["coverage"]), _memorisation(found["memorisation"], spec.privacy is not None)]
+    if pairs is not None:
+        body.append(html_image("patients beside their nearest training patients", pairs))
+    body += [_topology(found["topology"], flow["kept"]), _plausibility(found["plausibility"])]
     if sheet is not None:
-        body.append(f"<h2>Patients</h2>{html_image('the first patients', sheet)}")
+        body.append(f"<h2>Patients</h2>{html_image('patients, evenly taken from the cohort', sheet)}")
     body += [_evidence(cohort, found), _recipe(recipe)]
     return (
         f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title>"
@@ -167,11 +174,12 @@ def _memorisation(found: Mapping[str, Any] | None, asked: bool) -> str:
     if found is None:
         return "<h2>Memorisation</h2><p>The model's folder has no population, so nothing was compared.</p>"
     order = tuple(found["training_percentiles"])
-    rows = [
-        [name, *(f"{found[key].get(p, float('nan')):.3f}" for p in order)]
-        for name, key in (("cohort", "percentiles"), ("training patients", "training_percentiles"))
-    ]
-    head = ("distance to the nearest training patient", *(f"{p} %" for p in order))
+    sets = {"cohort": "percentiles", "training patients among themselves": "training_percentiles"}
+    if "held_out_percentiles" in found:
+        sets[f"{found['held_out_patients']} patients held out of training"] = "held_out_percentiles"
+    rows = [[name, *(f"{found[key].get(p, float('nan')):.3f}" for p in order)] for name, key in sets.items()]
+    known = f"distance to the nearest of {found['training_patients']} training patients"
+    head = (known, *(f"{p} %" for p in order))
     rule = "The spec's privacy rule" if asked else "A rule of this kind (the spec has none)"
     text = f"{rule}: no nearer than {found['limit']:.3f}, "
     text += f"the training patients' own {found['limit_percent']:g} %. "
@@ -179,6 +187,24 @@ def _memorisation(found: Mapping[str, Any] | None, asked: bool) -> str:
     near = [[x["patient"], f"{x['distance']:.3f}", str(x["training_patient"])] for x in found["nearest"]]
     table = html_table(("nearest pairs", "distance", "training patient number"), near)
     return f"<h2>Memorisation</h2><p>{text}</p>{html_table(head, rows)}{table}"
+
+
+def _topology(found: Mapping[str, Any], kept: int) -> str:
+    if not found:
+        return ""
+    rows = []
+    for name, counts in found.items():
+        words = [f"{count} with {' / '.join(numbers.split())}" for numbers, count in counts.items()]
+        rows.append([name, f"{sum(counts.values())} of {kept}", "; ".join(words[:4])])
+    head = ("tissue", "patients that have it", "pieces / loops / cavities")
+    return f"<h2>Topology</h2><p>Of the written voxels.</p>{html_table(head, rows)}"
+
+
+def _plausibility(found: Mapping[str, int]) -> str:
+    if not found:
+        return "<h2>Plausibility</h2><p>No request was given up as unlike the training patients.</p>"
+    rows = [[what, str(count)] for what, count in found.items()]
+    return "<h2>Plausibility</h2>" + html_table(("unlike training, in requests not kept", "requests"), rows)
 
 
 def _evidence(cohort: Cohort, found: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from anatomica.anatomy.nifti import load
 from anatomica.cohort.engine import run_notes, state
 from anatomica.cohort.patient import OUTCOMES
 from anatomica.cohort.patients_csv import header, read_columns
@@ -26,6 +28,7 @@ from anatomica.evaluate.metrics.agreement import (
 )
 from anatomica.evaluate.metrics.bootstrap import mean_interval, share_interval
 from anatomica.evaluate.metrics.coverage import coverage, kernel_width, vendi_score
+from anatomica.measurement.homology.betti import betti_numbers
 from anatomica.spec.vocabulary import entries
 from anatomica.version import __version__
 
@@ -67,8 +70,13 @@ def quantity_columns(cohort: Cohort) -> list[str]:
     return [*known, *sorted(seen - set(known))]
 
 
-def summary(cohort: Cohort, crowd: Crowd | None, reference: Path | None = None) -> dict[str, Any]:
-    """cohort.json, without the recipe."""
+def summary(
+    cohort: Cohort,
+    crowd: Crowd | None,
+    reference: Path | None = None,
+    held_out: Float[Array, "k C 10"] | None = None,
+) -> dict[str, Any]:
+    """cohort.json, without the recipe; `held_out` are moments of patients that were not trained on."""
     kept = cohort.kept
     return {
         "schema": "anatomica.cohort/1",
@@ -81,10 +89,9 @@ def summary(cohort: Cohort, crowd: Crowd | None, reference: Path | None = None) 
         "joint": joint(cohort),
         "reference": None if reference is None else beside(cohort, reference),
         "coverage": None if crowd is None or len(kept) < FEWEST else covered(cohort, crowd),
-        "memorisation": None if crowd is None or not kept else memorisation(cohort, crowd),
-        "plausibility": dict(
-            Counter(x.split(" ")[0] for r in cohort.records for x in r.get("unusual", [])).most_common()
-        ),
+        "memorisation": None if crowd is None or not kept else memorisation(cohort, crowd, held_out),
+        "topology": topology(cohort),
+        "plausibility": plausibility(cohort),
         "run": run_notes(cohort.folder),
     }
 
@@ -233,8 +240,43 @@ def covered(cohort: Cohort, crowd: Crowd) -> dict[str, Any]:
     }
 
 
-def memorisation(cohort: Cohort, crowd: Crowd) -> dict[str, Any]:
-    """Distances to the nearest training patient beside the training patients' own."""
+def topology(cohort: Cohort) -> dict[str, Any]:
+    """Of each tissue that a kept patient has: how many have which numbers of pieces, loops and cavities."""
+    store, found = Store(cohort.folder), defaultdict[str, Counter[str]](Counter)
+    for record in cohort.kept:
+        label_map = load(store.map_path(record["key"]))
+        for name in label_map.table.tissues:
+            mask = label_map.array == label_map.table[name].id
+            if mask.any():
+                found[name][" ".join(map(str, betti_numbers(mask)))] += 1
+    return {name: dict(counts.most_common()) for name, counts in found.items()}
+
+
+def plausibility(cohort: Cohort) -> dict[str, int]:
+    """What was unlike training patients in requests that are not kept, most frequent first."""
+    kinds = Counter(
+        kind
+        for r in cohort.records
+        if r["outcome"] != "kept"
+        for kind in {_kind(x) for x in r.get("unusual", [])}
+    )
+    return dict(kinds.most_common())
+
+
+def _kind(text: str) -> str:
+    """What is unlike training, without the numbers.
+
+    >>> _kind("T12 4.21 mL (training 9.1 to 40 mL)"), _kind("the prior would redraw 31% of a cube (x)")
+    ('T12 ... mL', 'the prior would redraw ... of a cube')
+    """
+    return re.sub(r"\b\d[\d.eE+-]*%?", "...", re.sub(r"\s*\(.*", "", text))
+
+
+def memorisation(
+    cohort: Cohort, crowd: Crowd, held_out: Float[Array, "k C 10"] | None = None
+) -> dict[str, Any]:
+    """Distances to the nearest training patient beside those of held-out patients, and beside the training
+    patients' own."""
     kept = [r for r in cohort.kept if r.get("nearest_training") is not None]
     x = np.array([r["nearest_training"] for r in kept])
     privacy = cohort.plan.spec.privacy
@@ -246,10 +288,22 @@ def memorisation(cohort: Cohort, crowd: Crowd) -> dict[str, Any]:
         "nearer": int((x < limit).sum()),
         "percentiles": {str(p): float(np.percentile(x, p)) for p in (0, 1, 5, 50)} if len(x) else {},
         "training_percentiles": {str(p): float(np.percentile(crowd.own, p)) for p in (0, 1, 5, 50)},
+        "training_patients": len(crowd.points),
+        **_held_out(crowd, held_out),
         "nearest": [
             {"patient": cohort.name(kept[i]), "distance": float(x[i]), **_nearest(kept[i], crowd)}
             for i in order
         ],
+    }
+
+
+def _held_out(crowd: Crowd, moments: Float[Array, "k C 10"] | None) -> dict[str, Any]:
+    if moments is None:
+        return {}
+    x = [crowd.nearest(one)[1] for one in moments]
+    return {
+        "held_out_patients": len(x),
+        "held_out_percentiles": {str(p): float(np.percentile(x, p)) for p in (0, 1, 5, 50)},
     }
 
 
