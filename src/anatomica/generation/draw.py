@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -16,17 +17,18 @@ from anatomica.errors import AnatomicaError
 from anatomica.generation.choose import ANOTHER_SEED, GUIDED_TRIES, TRIES, again, better, start
 from anatomica.generation.options import Decoder, Options
 from anatomica.generation.plausibility import oddities
-from anatomica.generation.repair import repair
+from anatomica.generation.repair import as_in_patients, repair
 from anatomica.generation.resolve import refuse_unseen, resolve_for
 from anatomica.generation.sample import Callback, Progress, Sample
 from anatomica.generation.windows import begin_in_view
+from anatomica.guidance.polish import polish_mended
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.sub_voxel import measure_fine
 from anatomica.guidance.trace import Trace
 from anatomica.measurement.certificate import Check, badness, certificate, outside_ml
-from anatomica.measurement.goals import Row, constraints_in, goals_in
+from anatomica.measurement.goals import Goal, Row, constraints_in, goals_in
 from anatomica.measurement.measure import Fine
-from anatomica.measurement.placing import batched
+from anatomica.measurement.placing import Resolved, batched
 from anatomica.prior.field import decode_labels
 from anatomica.prior.sampler import Denoiser, Step, sample
 from anatomica.prior.whole_levels import settle_levels
@@ -146,6 +148,7 @@ def _candidates(
     z = settle_levels(model.autoencoder, model.scaler, model.denoiser.gaussian, z)
     if guidance is not None:
         z = guidance.finish(model, together, z, n, goals)
+    z = _mended(model, z, n, options, together, goals)
     if trace is not None:
         trace.finish(config.steps + 1, z)
     maps = decode(model, z, n, options.decoder)
@@ -174,6 +177,21 @@ def _candidates(
             )
         )
     return made
+
+
+def _mended(
+    model: Model,
+    z: Float[Tensor, "b c h w d"],
+    n: int,
+    options: Options,
+    constraints: Sequence[Resolved],
+    goals: Sequence[Sequence[Goal]],
+) -> Float[Tensor, "b c h w d"]:
+    """The latents with what repair would change set right, where the model knows what patients look like."""
+    if not options.repair or model.neighbours is None or options.decoder != "field":
+        return z
+    mend = partial(as_in_patients, neighbours=model.neighbours)
+    return polish_mended(model, constraints, z, n, options.guidance.newton, mend, goals)
 
 
 def _finished(

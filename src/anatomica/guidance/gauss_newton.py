@@ -20,15 +20,16 @@ from anatomica.guidance.residuals import (
     geometric_probe,
     topological_probe,
 )
+from anatomica.guidance.usual_volumes import UsualVolumes
 from anatomica.measurement.goals import Goal
 from anatomica.measurement.moments import measure_moments
 from anatomica.measurement.parse import Union
-from anatomica.measurement.placing import Resolved
+from anatomica.measurement.placing import Resolved, Tissues
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import QUANTITIES
 
-Asked = tuple[Probe, Resolved]
-"""Residuals and the constraint that they are of."""
+Asked = tuple[Probe, Resolved | Tissues]
+"""Residuals and the constraint, or the tissues, that they are of."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Settings:
     """`damping` is the share of J S J^T's mean diagonal that is added to it; `metric` the least noise whose
     posterior covariance S is the metric of steps; `reach` how far steps in noise go at most (RMS of the
     standardised latent, in units of sigma) and `radius` how far at most without noise; `sharp` the sigma from
-    which on shape and spread are asked for; `union` how geometry sees several tissues; `skip` the variation
+    which on shape and spread are asked for, `usual` that from which on no tissue may leave its usual volume;
+    `union` how geometry sees several tissues; `skip` the variation
     below which topology does not decode every point; `grid` the most points per axis at which geometry is
     measured while sampling (the last polish uses the constraint's own grid).
 
@@ -49,6 +51,7 @@ class Settings:
     reach: float = 0.1
     radius: float = 0.08
     sharp: float = 0.3
+    usual: float = 4.0
     union: Union = "sum"
     skip: float = 0.05
     grid: int = 16
@@ -70,13 +73,13 @@ def gauss_newton(
     field
     (`field_jacobian`). `goals` are every sample's named quantities, or those that all samples share.
     """
-    follower = Follower(goals)
+    follower, usual = Follower(goals), UsualVolumes.of(model)
     sharp = [coarsened(r.to(model.scaler.mean), settings.grid) for r in resolved]
     blurred = [first_moments(r) for r in sharp]
 
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
         asked = sharp if sigma.max() <= settings.sharp else blurred
-        return z_0 + newton_step(model, asked, z_0, sigma, settings, follower)
+        return z_0 + newton_step(model, asked, z_0, sigma, settings, follower, usual)
 
     return correct
 
@@ -107,10 +110,13 @@ def newton_step(
     sigma: Float[Tensor, " b"],
     settings: Settings,
     follower: Follower | None = None,
+    usual: UsualVolumes | None = None,
 ) -> Float[Tensor, "b c h w d"]:
     """One damped step at clean standardised latents that were predicted in noise of level sigma."""
     now = Prediction.of(model, z)
-    found = [(probe, r) for r in resolved for probe in probes(now, r, settings)]
+    found: list[Asked] = [(probe, r) for r in resolved for probe in probes(now, r, settings)]
+    if usual is not None and sigma.max() <= settings.usual:
+        found += usual.probes(now)
     named = None if follower is None else follower.rows(now, sigma, settings.union)
     sigma = sigma.to(z)
     step = step_from(now, found, settings, [] if named is None else [named], sigma)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from anatomica.guidance.asks import Certified
-from anatomica.guidance.gauss_newton import Settings, fillings, limited, step_from
+from anatomica.guidance.gauss_newton import Asked, Settings, fillings, limited, step_from
+from anatomica.guidance.mended import Mend, WrongVoxels
 from anatomica.guidance.outside import certified_outside_probe
 from anatomica.guidance.prediction import Prediction
 from anatomica.guidance.residuals import (
@@ -21,6 +23,7 @@ from anatomica.guidance.residuals import (
     geometric_probe,
 )
 from anatomica.guidance.sub_voxel import FINER, fine_domains, fine_margin
+from anatomica.guidance.usual_volumes import UsualVolumes
 from anatomica.measurement.goals import Goal
 from anatomica.measurement.placing import Resolved, of_sample
 from anatomica.prior.zoo import Model
@@ -40,6 +43,8 @@ ROUNDS, ROUND_STEPS = 3, 16
 """How often the levels of named quantities are placed anew, and how many steps each such round has."""
 NEARLY = 0.9
 """Levels stay if no residual is beyond this share of its tolerance when they are placed anew."""
+MEND_STEPS = 10
+"""Steps at most that set right what repair would change."""
 SHORTEST = 0.25
 """A step is not made shorter than this share of itself."""
 
@@ -100,6 +105,34 @@ def _polish_named(
     return z
 
 
+@torch.no_grad()
+def polish_mended(
+    model: Model,
+    resolved: Sequence[Resolved],
+    z: Float[Tensor, "b c h w d"],
+    n: int,
+    settings: Settings,
+    mend: Mend,
+    goals: Sequence[Sequence[Goal]] = (),
+) -> Float[Tensor, "b c h w d"]:
+    """Latents in whose label maps `mend` finds less to change, and whose targets stay met.
+
+    Samples in which it changes nothing stay as they are. Levels of named quantities stay where they are.
+    """
+    mended, usual = [], UsualVolumes.of(model)
+    for i in range(len(z)):
+        one = z[i : i + 1]
+        now = Prediction.of(model, one)
+        wrong = WrongVoxels.of(now, n, mend)
+        if len(wrong) or (usual is not None and usual.unusual(wrong.mass)):
+            own = [of_sample(r, i).to(model.scaler.mean) for r in resolved]
+            named = [g for g in goals[i % len(goals)] if g.guided] if goals else []
+            levels = Certified.of(now, named, n) if named else None
+            one = _polish_one(model, own, one, n, settings, MEND_STEPS, levels, mend, usual)
+        mended.append(one)
+    return torch.cat(mended)
+
+
 def _finer_counts(r: Resolved) -> Resolved:
     """The constraint with its counts on a grid twice as fine."""
     if r.wanted.betti is None or r.wanted.any_moment:
@@ -116,22 +149,28 @@ def _polish_one(
     settings: Settings,
     steps: int,
     levels: Certified | None = None,
+    mend: Mend | None = None,
+    usual: UsualVolumes | None = None,
 ) -> Float[Tensor, "1 c h w d"]:
-    best, least, worst = z, float("inf"), float("inf")
+    best, least, worst = z, (sys.maxsize, 0.0), float("inf")
     base, last = z, float("inf")
     step, scale = torch.zeros_like(z), 1.0
     seen = [(r, certified_voxels(model, r, n)) for r in resolved]
     for turn in range(steps + 1):
         z = base + scale * step
         now = Prediction.of(model, z)
-        found = [(p, r) for r, v in seen for p in certified_probes(now, r, v, settings)]
+        found: list[Asked] = [(p, r) for r, v in seen for p in certified_probes(now, r, v, settings)]
         named = [] if levels is None else levels.rows(now)
-        rho = torch.cat([*(probe.rho.flatten() for probe, _ in found), *(x.rho.flatten() for x in named)])
+        asked = [*(probe.rho for probe, _ in found), *(x.rho for x in named)]
+        beside = [] if mend is None else _not_as_in_patients(now, n, mend, usual)
+        found += beside
+        rho = torch.cat([z.new_zeros(0), *(x.flatten() for x in (*asked, *(p.rho for p, _ in beside)))])
         error = rho.square().sum().item()
-        score = int((rho.abs() > 1).sum()) + error / (1 + error)
+        unmet = sum(int((x.abs() > 1).sum()) for x in asked)
+        score = (unmet, int((rho.abs() > 1).sum()) + error / (1 + error))
         if score < least:
             best, least, worst = z, score, max(rho.abs().tolist(), default=0.0)
-        if turn == steps or worst <= CLOSE:
+        if turn == steps or worst <= (CLOSE if mend is None else NEARLY):
             break
         if error < last or scale <= SHORTEST:
             slack = SLACK[0] if turn < steps // 2 else SLACK[1]
@@ -142,6 +181,12 @@ def _polish_one(
         else:
             scale /= 2
     return best
+
+
+def _not_as_in_patients(now: Prediction, n: int, mend: Mend, usual: UsualVolumes | None) -> list[Asked]:
+    """Residuals of what repair would change, and of volumes that no patient has."""
+    wrong = WrongVoxels.of(now, n, mend)
+    return [*wrong.probes(now), *([] if usual is None else usual.probes(now, wrong.mass))]
 
 
 def _beyond(rho: Tensor, slack: float) -> Tensor:

@@ -3,6 +3,6 @@
 >>> repaired = repair(model, label_map)  # doctest: +SKIP
 """
 
-from anatomica.generation.repair.mending import Repaired, repair
+from anatomica.generation.repair.mending import Repaired, as_in_patients, repair
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["Repaired", "as_in_patients", "repair"]

@@ -14,6 +14,7 @@ from jaxtyping import UInt8
 from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap
+from anatomica.generation.repair.bridging import bridge
 from anatomica.generation.repair.narrowing import narrow
 from anatomica.measurement.pieces import Pieces, find_pieces
 from anatomica.prior.neighbours import BEYOND, Neighbours
@@ -44,6 +45,12 @@ def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np
         return mended
     narrowed = narrow(mended, BEYOND * np.append(np.diag(neighbours.contact, 1), 0.0))
     return mended if np.array_equal(narrowed, mended) else join_misplaced(narrowed, neighbours)
+
+
+def as_in_patients(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
+    """What the label map should become: mended, and in one piece if all patients are."""
+    mended = mend(labels, neighbours)
+    return bridge(mended) if neighbours.joined else mended
 
 
 def join_misplaced(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
