@@ -19,7 +19,7 @@ from torch import Tensor
 
 from anatomica.measurement.vocabulary.outlines import ANGLES, Outline, outlines
 from anatomica.measurement.vocabulary.plan import Mark, Missing, Piece, Plan, circle_diameter, number
-from anatomica.measurement.vocabulary.shapes import ROOM_MM, ray, unit, volume
+from anatomica.measurement.vocabulary.shapes import ROOM_MM, ray, unit, volume, volume_piece
 from anatomica.measurement.vocabulary.subject import Subject, landmark
 from anatomica.measurement.vocabulary.tubes import Tube, tube
 
@@ -31,6 +31,8 @@ NEAREST = 24
 """Voxels of calcium nearest to the lumen that are looked at for the tissue between the two."""
 INTO = 1.5
 """Voxels by which a line between lumen and calcium reaches into both."""
+NARROW = 0.25
+"""Frames whose lumen is larger by at most this share are widened together with the narrowest."""
 SCORE = {"max_angle_deg": (180.0, 2), "max_thickness_mm": (0.5, 1), "length_mm": (5.0, 1)}
 """Fujino's score: points for calcium beyond each limit."""
 
@@ -128,9 +130,14 @@ def _around(s: Subject, frame: int) -> Array:
 
 
 def _min_area(s: Subject) -> Plan:
-    at = _narrowest(s)
-    cut = _area_plan(s, ("Lu",), _around(s, at))
-    return Plan(cut.pieces, lambda S: cut.value(S).mean(), (_ring(s, at),))
+    """That of the narrowest frame where it is placed; it changes with all frames that are nearly as narrow,
+    which would be the narrowest next if only this one were widened."""
+    at, found = _narrowest(s), areas(s)
+    near = _around(s, at)
+    least = float(found[near].mean())
+    both = np.union1d(near, np.flatnonzero(found <= (1 + NARROW) * least))
+    wider, cut = float(found[both].mean()) - least, _area_plan(s, ("Lu",), both)
+    return Plan(cut.pieces, lambda S: cut.value(S).mean() - wider, (_ring(s, at),))
 
 
 def _burden(s: Subject) -> Plan:
@@ -325,8 +332,12 @@ def _score(s: Subject) -> Plan:
 
 
 def _calcium_volume(s: Subject) -> Plan:
+    """Where there is none, all of the vessel is looked at: an ask can only grow what it sees."""
     s.need("Lu")
-    return volume(s, "Ca", per_mm3=1.0) if s.there("Ca") else number(0.0)
+    if s.there("Ca"):
+        return volume(s, "Ca", per_mm3=1.0)
+    vessel, cell = volume_piece(s, *(x for x in ALL if s.there(x)))
+    return Plan((Piece(("Ca",), vessel.points_mm),), lambda S: S[0].sum() * cell)
 
 
 PLANS = {
