@@ -11,7 +11,7 @@ from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation import windows
-from anatomica.generation.windows import View, asked_view, begin_in_view, share_shown
+from anatomica.generation.windows import View, asked_view, begin_in_view, in_order, share_shown
 from anatomica.measurement.goals import Goal, resolve_asks
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.layouts import Layouts
@@ -108,3 +108,33 @@ def test_guided_spines_begin_where_the_vertebra_is(model: Model) -> None:
 def test_other_asks_begin_in_noise(model: Model) -> None:
     assert begin_in_view(model, [1], [()]) is None
     assert begin_in_view(replace(model, layouts=None), [1], [goals("L3.volume_ml = 45")]) is None
+
+
+def test_a_column_without_layouts_begins_in_a_sample_that_shows_it(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unguided samples are looked at one after another until one shows the vertebra."""
+    looked: list[int] = []
+
+    def sampled(_denoiser, shape, seeds, _config, **_more):
+        looked.extend(seeds)
+        z = torch.zeros(1, *shape)
+        z[0, 0, 0, 0, 0] = float(len(looked) - 1)  # a window from T1 on, then from T2 on, ...
+        return z
+
+    monkeypatch.setattr(windows, "sample", sampled)
+    column_model = replace(model, layouts=None)
+    object.__setattr__(column_model.autoencoder.config, "column", True)
+    begin = begin_in_view(column_model, [7], [goals("T9.volume_ml = 25")])
+    assert begin is not None
+    top = top_of(begin[0])
+    assert share_shown(spine(top), View(("T9",), ())) == 1
+    assert len(set(looked)) == len(looked) == top - FIRST + 1
+
+
+def test_a_gap_in_the_column_is_noticed() -> None:
+    s = spine(SPINE.table.id_of("L1"))
+    assert in_order(s)
+    array = s.cube.array.copy()
+    array[array == SPINE.table.id_of("L2")] = SPINE.table.id_of("T3")
+    assert not in_order(Subject(LabelMap(array, s.cube.affine, s.cube.table), SPINE))

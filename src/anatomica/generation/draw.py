@@ -105,9 +105,9 @@ def _draw_batch(
             drawn = [(s + turn * ANOTHER_SEED) % (MOST_SEED + 1) for s in missing]
             asked = [wanted[s] for s in missing]
             if not guided:
-                begin = start(model, missing, drawn, best, turn, options.layouts)
+                begin = partial(start, model, missing, drawn, best, turn, options.layouts)
             else:
-                begin = begin_in_view(model, drawn, asked) if options.layouts else None
+                begin = partial(begin_in_view, model, drawn, asked) if options.layouts else None
             told = None if callback is None else _teller(callback, missing, turn)
             found = _candidates(model, drawn, asked, options, denoiser, begin, told)
             for seed, new in zip(missing, found, strict=True):
@@ -124,7 +124,7 @@ def _candidates(
     asked: Sequence[Constraints],
     options: Options,
     denoiser: Denoiser | None,
-    begin: Float[Tensor, "b c h w d"] | None,
+    begin: Callable[[], Float[Tensor, "b c h w d"] | None] | None,
     told: Callable[[Step, list], None] | None,
 ) -> list[Sample]:
     """One candidate per seed: sampled, polished, decoded, repaired, certified and compared with patients."""
@@ -144,7 +144,8 @@ def _candidates(
             told(step, errors)
 
     seen = None if trace is None and told is None else see
-    z = sample(denoiser, model.latent_shape, seeds, config, device=model.device, callback=seen, start=begin)
+    first = None if begin is None else begin()
+    z = sample(denoiser, model.latent_shape, seeds, config, device=model.device, callback=seen, start=first)
     z = settle_levels(model.autoencoder, model.scaler, model.denoiser.gaussian, z)
     if guidance is not None:
         z = guidance.finish(model, together, z, n, goals)

@@ -2,13 +2,15 @@
 
 A cube shows a part of a spine. Guidance moves borders; it does not move a window from the chest to the loins,
 and a quantity of a vertebra that the prediction does not show has no place to be measured. So an ask of L3
-begins in one of the training patients' layouts (`prior.layouts`) in which L3 is there and not cut off.
+begins in an unguided sample in which L3 is there and not cut off: noised until only its layout is left, and
+denoised under guidance. A model that keeps layouts of its training patients (`prior.layouts`) begins in one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +23,24 @@ from anatomica.generation.choose import ANOTHER_SEED
 from anatomica.measurement.goals import Row, goals_in
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.field import decode_labels
+from anatomica.prior.sampler import sample
 from anatomica.prior.zoo import Model
 from anatomica.spec.vocabulary_tables import CURVES
 
 SCOUT = 32
 """Voxels along the edge at which layouts are looked at."""
 LOOKED_AT = 96
-"""Layouts that are looked at for a window; every window of the shipped spines comes in more than 1 of 30."""
+"""Layouts that are looked at for a window."""
 TOGETHER = 8
 """Layouts that are decoded together."""
+MARGIN = 1 / 16
+"""Of the cube's edge: a tissue that is nearer to its upper or lower end may be cut off after guidance."""
+SPECK = 8
+"""Voxels of a scout that are no tissue yet."""
+SAMPLED = 24
+"""Unguided samples that are looked at instead, one by one."""
+SAMPLED_STEPS = 12
+"""Steps of those samples: they only tell which vertebrae are there."""
 
 
 class View(NamedTuple):
@@ -60,11 +71,14 @@ def asked_view(rows: Sequence[Row], tissues: Sequence[str]) -> View:
 def begin_in_view(
     model: Model, seeds: Sequence[int], asked: Sequence[Sequence[Row]]
 ) -> Float[Tensor, "b c h w d"] | None:
-    """Where guided samples begin: in a layout that shows the tissues they are asked for; None: in noise."""
-    if model.layouts is None:
-        return None
+    """Where guided samples begin: in a layout that shows the tissues they are asked for; None: in noise.
+
+    Only tissues that not every training patient has are looked for.
+    """
     wanted = [asked_view(rows, model.table.tissues) for rows in asked]
     if not any(view.names or view.regions for view in wanted):
+        return None
+    if model.layouts is None and not model.autoencoder.config.column:
         return None
     return torch.stack([_layout(model, seed, view) for seed, view in zip(seeds, wanted, strict=True)])
 
@@ -72,22 +86,34 @@ def begin_in_view(
 @torch.no_grad()
 def _layout(model: Model, seed: int, view: View) -> Float[Tensor, "c h w d"]:
     """The first of a seed's layouts that shows all that is asked, else the one that shows most of it."""
-    assert model.layouts is not None
-    if not view.names and not view.regions:
-        return model.layouts.draw([seed])[0]
     best: tuple[float, Tensor] | None = None
-    for first in range(0, LOOKED_AT, TOGETHER):
-        tries = [(seed + k * ANOTHER_SEED) % (MOST_SEED + 1) for k in range(first, first + TOGETHER)]
-        drawn = model.layouts.draw(tries)
+    for drawn in _layouts(model, seed):
+        if not view.names and not view.regions:
+            return drawn[0]
         maps = decode_labels(model.autoencoder.field, model.scaler.restore(drawn.to(model.device)), SCOUT)
         for z, labels in zip(drawn, maps, strict=True):
-            shown = share_shown(Subject(model.label_map(labels.cpu().numpy()), model.about), view)
+            s = Subject(model.label_map(labels.cpu().numpy()), model.about)
+            shown = share_shown(s, view) * (1.0 if in_order(s) else 0.5)
             if shown == 1:
                 return z
             if best is None or shown > best[0]:
                 best = shown, z
     assert best is not None
     return best[1]
+
+
+def _layouts(model: Model, seed: int) -> Iterator[Float[Tensor, "b c h w d"]]:
+    """A seed's layouts, some at a time."""
+    if model.layouts is None:
+        config = replace(model.sampling, steps=SAMPLED_STEPS)
+        for k in range(SAMPLED):
+            tried = (seed + k * ANOTHER_SEED) % (MOST_SEED + 1)
+            yield sample(model.denoiser, model.latent_shape, [tried], config, device=model.device)
+        return
+    for first in range(0, LOOKED_AT, TOGETHER):
+        yield model.layouts.draw(
+            [(seed + k * ANOTHER_SEED) % (MOST_SEED + 1) for k in range(first, first + TOGETHER)]
+        )
 
 
 def share_shown(s: Subject, view: View) -> float:
@@ -98,8 +124,16 @@ def share_shown(s: Subject, view: View) -> float:
     return sum(shares) / len(shares)
 
 
+def in_order(s: Subject) -> bool:
+    """Whether the tissues that a label map shows follow one another in the table: a column without a gap."""
+    tissues = s.cube.table.tissues
+    places = [i for i, x in enumerate(tissues) if s.there(x) and s.mask(x).sum() > SPECK]
+    return not places or places[-1] - places[0] + 1 == len(places)
+
+
 def _whole(s: Subject, name: str) -> bool:
     if not s.there(name):
         return False
     rows = np.flatnonzero(s.mask(name).any((0, 1)))
-    return bool(rows[0] > 0 and rows[-1] < s.n - 1)
+    margin = round(MARGIN * s.n)
+    return bool(rows[0] > margin and rows[-1] < s.n - 1 - margin)
