@@ -42,7 +42,10 @@ def run(
         "voxels": prior.n,
         "seconds": time.perf_counter() - began,
         "after": {name: look._asdict() for name, look in looks.items()},
-        "grown_mb": looks["the end"].peak_mb - looks[f"{FIRST} samples"].peak_mb,
+        "grown_mb": {
+            what: getattr(looks["the end"], what) - getattr(looks[f"{FIRST} samples"], what)
+            for what in Look._fields
+        },
     }
     text = markdown(result)
     tell(text)
@@ -81,9 +84,11 @@ def _look(pid: int) -> Look | None:
 
 def markdown(result: dict[str, Any]) -> str:
     """Memory as lines of Markdown."""
+    grown = result["grown_mb"]
     lines = [
-        f"`anatomica generate {result['options']}` at {result['voxels']}^3, {result['seconds']:.0f} s. Its "
-        f"peak grew by {result['grown_mb']:.0f} MB from the first {FIRST} samples to the end.",
+        f"`anatomica generate {result['options']}` at {result['voxels']}^3, {result['seconds']:.0f} s. From "
+        f"the first {FIRST} samples to the end what it holds grew by {grown['resident_mb']:.0f} MB, and the "
+        f"most that it held at any moment by {grown['peak_mb']:.0f} MB.",
         "",
         "| after | resident MB | peak MB |",
         "|---|---|---|",
