@@ -69,6 +69,21 @@ def test_counts_of_proofs_go_on_where_they_were(tmp_path, monkeypatch) -> None:
     )
 
 
+def test_anatomies_of_an_earlier_run_stay_with_their_commit(tmp_path) -> None:
+    model, cache = str(save_tiny_model(tmp_path / "model")), tmp_path / "cache"
+    result = mesh_proof.run(tmp_path, (model,), samples=1, n=16, cache=cache)
+    (own,) = result["surfaces"]
+    written = (tmp_path / "mesh-proof.json").read_text().replace(own, "other")
+    before = json.loads(written) | {"commits": {"other": "0ld"}}
+    (tmp_path / "mesh-proof.json").write_text(json.dumps(before))
+    joined = mesh_proof.run(tmp_path, (model,), samples=1, n=16, cache=cache)
+    assert set(joined["surfaces"]) == set(joined["provenance"]["weights"]) == {own, "other"}
+    assert joined["surfaces"]["other"] == before["surfaces"]["other"]
+    assert "Not all are of one commit: other 0ld, " in (tmp_path / "mesh-proof.md").read_text()
+    # A run with other numbers has nothing to do with it.
+    assert set(mesh_proof.run(tmp_path, (model,), samples=2, n=16, cache=cache)["surfaces"]) == {own}
+
+
 def test_filled_patients_are_counted_and_kept(tmp_path, monkeypatch) -> None:
     model, cache = str(save_tiny_model(tmp_path / "model")), tmp_path / "cache"
     row = {"layers": [{"volume_error": 0.001, "strays": 0}], "tetrahedra": 7, "holds": True, "seconds": 60.0}

@@ -14,8 +14,9 @@ from typing import Any
 from anatomica.evaluate.bench.mesh_proof_tables import line, markdown, summary, tet_line
 from anatomica.evaluate.bench.writing import Tell, write_bench
 from anatomica.evaluate.experiments.identity import code_version, content_hash
+from anatomica.evaluate.experiments.page import read_result
 from anatomica.evaluate.experiments.store import load_numbers, save_numbers
-from anatomica.evaluate.provenance import PICTURES
+from anatomica.evaluate.provenance import PICTURES, commit
 from anatomica.generation.draw import draw
 from anatomica.generation.options import Options
 from anatomica.generation.sample import Sample
@@ -46,6 +47,7 @@ def run(
     """Prove the surfaces of unconditional samples, tell each that fails, write out/mesh-proof.json and .md.
 
     The first `fill` samples of each anatomy are filled with tetrahedra as well, with the default options.
+    Other anatomies of an earlier run with the same numbers stay in the file, with the commit they are of.
     """
     result: dict[str, Any] = {"samples": samples, "first_seed": first, "n": n, "surfaces": {}, "filled": {}}
     loaded = [load_model(name) for name in models]
@@ -69,7 +71,21 @@ def run(
             result["filled"][model.anatomy].append(row)
             tell(f"{model.anatomy} seed {row['seed']}: {tet_line(row)}")
     weights = {model.anatomy: model.hash for model in loaded}
+    result["commits"] = dict.fromkeys(weights, commit())
+    result, weights = with_others(result, weights, read_result(out / "mesh-proof.json"))
     return write_bench(out, "mesh-proof", result, markdown(result), weights, MODULE)
+
+
+def with_others(
+    result: dict[str, Any], weights: dict[str, str], before: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The result and its weights with the anatomies of an earlier one that were not made again."""
+    if before is None or any(before.get(key) != result[key] for key in ("samples", "first_seed", "n")):
+        return result, weights
+    about = before["provenance"]
+    commits = before.get("commits") or dict.fromkeys(before["surfaces"], about["commit"])
+    joined = {key: before[key] | result[key] for key in ("surfaces", "filled")}
+    return result | joined | {"commits": commits | result["commits"]}, about["weights"] | weights
 
 
 def proved(model: Model, seeds: Sequence[int], n: int, cache: Path) -> Iterator[dict[str, Any]]:

@@ -75,6 +75,9 @@ def markdown(result: dict[str, Any]) -> str:
         f"Surfaces of {result['samples']} unconditional samples per anatomy (seeds from "
         f"{result['first_seed']}) at {result['n']}^3, measured against their label maps."
     )
+    if len(set(result["commits"].values())) > 1:
+        listed = ", ".join(f"{name} {of}" for name, of in result["commits"].items())
+        head += f" Not all are of one commit: {listed}."
     columns = ("anatomy", "vertices from", "proof holds", "closed, oriented", "Betti numbers of the voxels")
     columns += ("two owners everywhere", "turned over", "crossing pairs")
     columns += (f"worst volume error above {LARGE_ML:g} mL", "below", "touches itself nowhere")
