@@ -2,10 +2,10 @@
 
 A heart is drawn, its left ventricle and what bounds it filled with tetrahedra, and Laplace's equation solved
 in the myocardium: 0 on the inner side, 1 on the outer, no flux towards the atrium and the aorta. The solution
-is the transmural coordinate from which fibre directions are usually built. It must lie in [0, 1] and never
-fall along a ray that crosses the wall from the cavity outwards; the script checks both. Around the base,
-where inner and outer side meet, and where a ray runs along the wall rather than across it, no solution has to
-grow along a ray: such rays are counted apart.
+is the transmural coordinate from which fibre directions are usually built. It must lie in [0, 1] and not fall
+along rays across the wall; the script checks both. The rays are all that start in the middle of a face of the
+inner side, along its normal, and leave the wall through its outer side; none is left out. A fall counts if it
+is deeper than linear elements can tell (`resolution`).
 
 pip install 'anatomica[mesh,tet]' scikit-fem
 python examples/transmural_laplace.py
@@ -32,11 +32,16 @@ from anatomica.mesh.tetrahedra import TetOptions
 from anatomica.prior.zoo import shipped_hash
 
 TISSUES = ("Myo", "LV", "LA", "Ao")
-RAYS, POINTS = 2000, 240
+RAYS = 2000
+"""The most rays; of more faces every second, third, ... one has a ray."""
+STEPS = 10
+"""Points along a ray for each edge length."""
+FARTHEST_MM = 60.0
+"""No wall is as thick, along whatever ray."""
+PIXELS = 240
 OUTSIDE = 0
 ROUNDING = 1e-9
-"""A coordinate that falls by less does not fall. Where all corners of a tetrahedron lie on one side of the
-wall it is constant, so "never falls" is all that linear elements can promise."""
+"""A coordinate that falls by less does not fall."""
 
 
 class Heart(NamedTuple):
@@ -74,13 +79,6 @@ def borders(heart: Heart) -> dict[int, np.ndarray]:
     other = np.where(ours[0], pair[1], pair[0])
     wanted = [OUTSIDE, *(i for i in heart.ids.values() if i != heart.ids["Myo"])]
     return {i: np.unique(faces[:, ours.any(axis=0) & (other == i)]) for i in wanted}
-
-
-def base(heart: Heart) -> np.ndarray:
-    """Points of the wall's rim: where it meets the atrium or the aorta, or its inner side the outer."""
-    touched = borders(heart)
-    inner, outer = touched.pop(heart.ids["LV"]), touched.pop(OUTSIDE)
-    return heart.points[np.unique(np.concatenate([np.intersect1d(inner, outer), *touched.values()]))]
 
 
 def transmural(heart: Heart) -> np.ndarray:
@@ -128,49 +126,52 @@ class Sampler:
 
 
 class Ray(NamedTuple):
-    """The coordinate across the wall, and where (mm)."""
+    """The coordinate across the wall, and the way through it in mm."""
 
     values: np.ndarray
-    points: np.ndarray
+    length_mm: float
 
     @property
-    def grows(self) -> bool:
-        return bool((np.diff(self.values) > -ROUNDING).all())
+    def fall(self) -> float:
+        """How far the coordinate falls below what it was nearer to the cavity."""
+        return float((np.maximum.accumulate(self.values) - self.values).max())
 
 
-def along_rays(heart: Heart, sampler: Sampler) -> list[Ray]:
-    """Rays from the cavity's middle in all directions: those that go from the cavity through the wall to the
-    outside."""
-    cavity = heart.points[heart.tetrahedra[heart.material == heart.ids["LV"]]].mean(axis=(0, 1))
-    n = np.arange(RAYS)
-    height, turn = 1 - (2 * n + 1) / RAYS, np.pi * (1 + 5**0.5) * n
-    flat = np.sqrt(1 - height**2)
-    ways = np.stack([flat * np.cos(turn), flat * np.sin(turn), height], axis=1)
-    wall = heart.points[np.unique(heart.tetrahedra[heart.material == heart.ids["Myo"]])]
-    lengths = np.linspace(0, np.linalg.norm(wall - cavity, axis=1).max() + 2, POINTS)
-    points = cavity + ways[:, None] * lengths[:, None]
-    labels, values = (x.reshape(RAYS, POINTS) for x in sampler.at(points.reshape(-1, 3)))
+def resolution(edge_mm: float, thickness_mm: float) -> float:
+    """What linear elements can tell of the coordinate: between nodes at a distance h a function is off by at
+    most h^2 / 8 times its second derivative, and the coordinate's is about 1 / thickness^2."""
+    return (edge_mm / thickness_mm) ** 2 / 8
+
+
+def inner_faces(heart: Heart) -> tuple[np.ndarray, np.ndarray]:
+    """Middles of the faces between cavity and wall, and their normals, out of the cavity."""
+    whole = MeshTet(heart.points.T.copy(), heart.tetrahedra.T.copy())
+    pair = np.append(heart.material, OUTSIDE)[whole.f2t]
+    between = (pair == heart.ids["LV"]).any(axis=0) & (pair == heart.ids["Myo"]).any(axis=0)
+    inner = np.flatnonzero(between)
+    corners = heart.points[np.asarray(whole.facets)[:, inner]]
+    normals = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    wall = np.where(pair[0, inner] == heart.ids["Myo"], *whole.f2t[:, inner])
+    middles = corners.mean(axis=0)
+    into = heart.points[heart.tetrahedra[wall]].mean(axis=1) - middles
+    return middles, normals * np.sign((normals * into).sum(axis=1, keepdims=True))
+
+
+def along_rays(heart: Heart, sampler: Sampler, edge_mm: float) -> tuple[list[Ray], int]:
+    """The rays that leave the wall through its outer side, and how many leave it elsewhere."""
+    middles, normals = inner_faces(heart)
+    every = -(-len(middles) // RAYS)
+    middles, normals = middles[::every], normals[::every]
+    way = np.arange(0.5, FARTHEST_MM * STEPS / edge_mm) * edge_mm / STEPS
+    points = middles[:, None] + normals[:, None] * way[:, None]
+    labels, values = (x.reshape(len(middles), -1) for x in sampler.at(points.reshape(-1, 3)))
     found = []
-    for label, value, place in zip(labels, values, points, strict=True):
-        starts = np.flatnonzero(np.diff(label, prepend=-1))  # where a run of one label begins
-        if label[starts[:3]].tolist() == [heart.ids["LV"], heart.ids["Myo"], OUTSIDE]:
-            found.append(Ray(value[starts[1] : starts[2]], place[starts[1] : starts[2]]))
-    return found
-
-
-def across(rim: np.ndarray, rays: list[Ray]) -> list[bool]:
-    """Whether each ray crosses the wall away from the rim, by more than one thickness (the median), and on a
-    way of less than two, which is less than 60 degrees off the shortest way through a flat wall."""
-    if not rays:
-        return []
-    lengths = [float(np.linalg.norm(ray.points[-1] - ray.points[0])) for ray in rays]
-    thickness = float(np.median(lengths))
-    short = [length < 2 * thickness for length in lengths]
-    if not len(rim):
-        return short
-    tree = KDTree(rim)
-    far = [bool(np.min(tree.query(ray.points)[0]) > thickness) for ray in rays]
-    return [a and b for a, b in zip(short, far, strict=True)]
+    for label, value in zip(labels, values, strict=True):
+        last = int(np.argmax(label != heart.ids["Myo"]))  # where the ray leaves the wall
+        if last and label[last] == OUTSIDE:
+            found.append(Ray(value[:last], float(way[last])))
+    return found, len(middles) - len(found)
 
 
 def picture(path: Path, heart: Heart, sampler: Sampler) -> None:
@@ -180,10 +181,10 @@ def picture(path: Path, heart: Heart, sampler: Sampler) -> None:
     low, high = wall.min(axis=0) - 3, wall.max(axis=0) + 3
     figure = Figure(figsize=(9, 4.4), layout="constrained")
     for number, (up, name) in enumerate(((1, "anterior, mm"), (2, "superior, mm")), start=1):
-        lines = [np.linspace(low[k], high[k], POINTS) for k in (0, up)]
-        points = np.tile(cavity, (POINTS * POINTS, 1))
+        lines = [np.linspace(low[k], high[k], PIXELS) for k in (0, up)]
+        points = np.tile(cavity, (PIXELS * PIXELS, 1))
         points[:, 0], points[:, up] = (x.ravel() for x in np.meshgrid(*lines, indexing="ij"))
-        image = sampler.at(points)[1].reshape(POINTS, POINTS)
+        image = sampler.at(points)[1].reshape(PIXELS, PIXELS)
         axes = figure.add_subplot(1, 2, number)
         extent = (low[0], high[0], low[up], high[up])
         shown = axes.imshow(image.T, origin="lower", extent=extent, cmap="viridis", vmin=0, vmax=1)
@@ -195,14 +196,15 @@ def picture(path: Path, heart: Heart, sampler: Sampler) -> None:
 
 def write_numbers(results: Path, numbers: dict[str, float]) -> None:
     """RESULTS/transmural.json and .md, with what made them."""
-    falling = {key: numbers[f"{key}rays"] - numbers[f"{key}growing"] for key in ("", "other_")}
     text = (
         f"Laplace's equation across the myocardium of one heart (seed 0, {numbers['resolution']}^3, edges "
         f"of {numbers['edge_mm']:g} mm in the wall): {numbers['tetrahedra']:,} tetrahedra of the wall; the "
-        f"coordinate lies in [{numbers['least']:.6f}, {numbers['most']:.6f}]. Of the rays from the cavity "
-        f"through the wall to the outside, {numbers['other_rays']} pass within one thickness of the wall of "
-        f"its base, or run through it for more than two; on {falling['other_']} of them the coordinate falls "
-        f"somewhere. Of the other {numbers['rays']} it falls on {falling['']}.\n"
+        f"coordinate lies in [{numbers['least']:.6f}, {numbers['most']:.6f}]. Rays start at faces of the "
+        f"inner side along their normals; {numbers['rays']} leave the wall through the outer side, "
+        f"{numbers['elsewhere']} elsewhere. Along {numbers['growing']} of the {numbers['rays']} the "
+        f"coordinate never falls. Along {numbers['falling']} it falls by more than linear elements of this "
+        f"edge can tell, {numbers['tolerance']:.3f} (edge^2 / 8 thickness^2, with the rays' median way of "
+        f"{numbers['thickness_mm']:.1f} mm); the deepest fall is {numbers['deepest']:.3f}.\n"
     )
     weights = {"cardiac": shipped_hash("cardiac")}
     write_bench(results, "transmural", dict(numbers), text, weights, module="mesh.export")
@@ -210,34 +212,35 @@ def write_numbers(results: Path, numbers: dict[str, float]) -> None:
 
 def main(
     out: Path = Path("out/transmural"),
-    resolution: int = 64,
+    resolution_voxels: int = 64,
     edge_mm: float = 5.0,
     wall_edge_mm: float = 2.5,
     results: Path | None = None,
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    heart = exported_heart(out, resolution, edge_mm, wall_edge_mm)
+    heart = exported_heart(out, resolution_voxels, edge_mm, wall_edge_mm)
     coordinate = transmural(heart)
     low, high = float(np.nanmin(coordinate)), float(np.nanmax(coordinate))
     count = int((heart.material == heart.ids["Myo"]).sum())
     print(f"{count} tetrahedra of the wall; coordinate from {low:.6f} to {high:.6f}")
     sampler = Sampler(heart, coordinate)
-    rays = along_rays(heart, sampler)
-    crossing = across(base(heart), rays)
-    body = [ray.grows for ray, chosen in zip(rays, crossing, strict=True) if chosen]
-    other = [ray.grows for ray, chosen in zip(rays, crossing, strict=True) if not chosen]
-    print(f"it never falls along {sum(other)} of {len(other)} rays at the base or along the wall")
-    print(f"it never falls along {sum(body)} of {len(body)} rays across the wall")
+    rays, elsewhere = along_rays(heart, sampler, wall_edge_mm)
+    thickness = float(np.median([ray.length_mm for ray in rays]))
+    falls, tolerance = np.array([ray.fall for ray in rays]), resolution(wall_edge_mm, thickness)
+    growing, falling = int((falls < ROUNDING).sum()), int((falls > tolerance).sum())
+    print(f"{len(rays)} rays across the wall, {elsewhere} leave it elsewhere; thickness {thickness:.1f} mm")
+    print(f"never falls along {growing}, falls by more than {tolerance:.3f} along {falling}")
     if results is not None:
-        numbers: dict[str, float] = {"resolution": resolution, "edge_mm": wall_edge_mm, "tetrahedra": count}
-        numbers |= {"least": low, "most": high, "rays": len(body), "growing": sum(body)}
-        write_numbers(results, numbers | {"other_rays": len(other), "other_growing": sum(other)})
+        numbers: dict[str, float] = {"resolution": resolution_voxels, "edge_mm": wall_edge_mm}
+        numbers |= {"tetrahedra": count, "least": low, "most": high, "rays": len(rays), "growing": growing}
+        numbers |= {"elsewhere": elsewhere, "falling": falling, "tolerance": tolerance}
+        write_numbers(results, numbers | {"thickness_mm": thickness, "deepest": float(falls.max())})
     meshio.Mesh(heart.points, [("tetra", heart.tetrahedra)], {"transmural": coordinate}).write(
         out / "wall.vtu"
     )
     picture(out / "wall.png", heart, sampler)
     print(f"wrote {out / 'wall.vtu'} and {out / 'wall.png'}")
-    if low < 0 or high > 1 or not body or not all(body):
+    if low < 0 or high > 1 or falling:
         raise SystemExit("the coordinate leaves [0, 1], or falls along a ray across the wall")
 
 

@@ -8,7 +8,9 @@ import matplotlib
 from jaxtyping import install_import_hook
 
 import anatomica
+from anatomica.machine import wait_without_spinning
 
+wait_without_spinning()  # as on the command line: beside other work tests would take many times as long
 matplotlib.use("Agg")
 # The command line is left out: typer hands its callbacks a context of a private class of its own.
 _CHECKED = [f"anatomica.{m.name}" for m in pkgutil.iter_modules(anatomica.__path__) if m.name != "cli"]

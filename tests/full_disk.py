@@ -39,7 +39,7 @@ COMMANDS = {
     "export": "export PATIENT --to stl,ply --centreline Lu --out",
     "cohort": "cohort draw COHORT --workers 1 --out",
 }
-TIMES = re.compile(rb'"(made|seconds|elapsed_s|date|checksum)": [^,\n}]*|"run": {[^}]*}')
+TIMES = re.compile(rb'"(made|seconds|cpu_seconds|elapsed_s|date|checksum)": [^,\n}]*|"run": {[^}]*}')
 """What differs between two runs that are the same."""
 
 

@@ -187,6 +187,7 @@ def sample_dict(outcome: Outcome, volumes_ml: dict[str, float]) -> dict[str, Any
         "drawn_seed": outcome.drawn_seed,
         "drawn": outcome.drawn,
         "seconds": round(outcome.seconds, 3),
+        "cpu_seconds": round(outcome.cpu_seconds, 3),
         "mended_voxels": outcome.mended,
         "met": outcome.met,
         "plausible": outcome.plausible,
