@@ -51,6 +51,17 @@ def test_a_dead_process_holds_nothing(tmp_path: Path) -> None:
     claim.release()
 
 
+def test_claims_of_ended_processes_are_not_counted(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    claim = store.claim("a" * 32)
+    assert claim is not None
+    machine = this_process().rsplit("/", 2)[0]
+    (store.claims / f"{'b' * 32}.0").write_text(f"{machine}/1/1")
+    (store.claims / f"{'c' * 32}.0").write_text("elsewhere/boot/1/2")
+    assert store.claimed() == {"a" * 32, "c" * 32}
+    claim.release()
+
+
 def test_this_process_has_not_ended_and_another_machine_is_not_known(tmp_path: Path) -> None:
     own = this_process()
     machine, pid, started = own.rsplit("/", 2)

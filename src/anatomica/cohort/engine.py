@@ -55,8 +55,7 @@ def state(folder: Path) -> State:
     plan, store = read_plan(folder), Store(folder)
     finished = store.finished()
     keys = {plan.key(i) for i in range(plan.size)}
-    claimed = {x.stem for x in store.claims.iterdir() if x.suffix != ".now"} - finished
-    return State(plan.size, len(keys & finished), len(keys & claimed))
+    return State(plan.size, len(keys & finished), len(keys & (store.claimed() - finished)))
 
 
 def carry_out(

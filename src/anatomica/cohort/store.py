@@ -118,6 +118,10 @@ class Store:
         threading.Thread(target=self._renew, args=(claim,), daemon=True).start()
         return claim
 
+    def claimed(self) -> set[str]:
+        """Keys of the patients that a living process has claimed."""
+        return {x.stem for x in self.claims.iterdir() if x.suffix != ".now" and not self._void(x)}
+
     def holds(self, claim: Claim) -> bool:
         """Whether a claim is still the last one: a process that slept through its lease has lost it."""
         held = self._claims(claim.path.stem)
