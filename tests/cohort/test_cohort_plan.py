@@ -12,7 +12,7 @@ from anatomica.cohort import design
 from anatomica.cohort.distributions import Distribution
 from anatomica.cohort.joint import correlated, latent_correlation, table_correlation
 from anatomica.cohort.plan import Plan, make_plan, read_plan
-from anatomica.cohort.spec import EXAMPLE, CohortSpec, dump_spec, parse_spec, schema
+from anatomica.cohort.spec import EXAMPLE, CohortSpec, dump_spec, parse_spec, read_spec, schema
 from anatomica.errors import AnatomicaError
 
 A, B = "lumen.mean_diameter_mm", "plaque_burden_pct"
@@ -32,6 +32,13 @@ def test_the_example_is_a_plan_and_its_words_survive() -> None:
     assert str(found.stratum("bovine")[0]) == "bovine >= 1"
     assert str(found.stratum("normal")[0]) == "bovine < 1"
     assert "targets" in schema()["properties"]
+
+
+def test_the_example_of_dilated_aortas_is_a_plan() -> None:
+    given = read_spec(Path(__file__).parents[2] / "examples" / "dilated_aortas.yaml")
+    made = make_plan(given, MAKER)
+    assert made.size == 500
+    assert np.bincount(made.strata).tolist() == [350, 150]
 
 
 @pytest.mark.parametrize("kind", ["random", "sobol"])

@@ -154,7 +154,9 @@ def test_conditions_hold_only_of_patients_that_have_the_quantity() -> None:
 
 
 def test_topology_counts_patients_by_their_betti_numbers(folder: Path) -> None:
-    found = topology(read_cohort(folder))
+    counted = topology(read_cohort(folder))
+    assert counted["patients"] == 30
+    found = counted["tissues"]
     assert {name: sum(counts.values()) for name, counts in found.items()} == dict.fromkeys(found, 30)
     record = read_cohort(folder).kept[0]
     label_map = load(Store(folder).map_path(record["key"]))

@@ -46,7 +46,7 @@ def cohort_html(
     body += [_coverage(found["coverage"]), _memorisation(found["memorisation"], spec.privacy is not None)]
     if pairs is not None:
         body.append(html_image("patients beside their nearest training patients", pairs))
-    body += [_topology(found["topology"], flow["kept"]), _plausibility(found["plausibility"])]
+    body += [_topology(found["topology"]), _plausibility(found["plausibility"])]
     if sheet is not None:
         body.append(f"<h2>Patients</h2>{html_image('patients, evenly taken from the cohort', sheet)}")
     body += [_evidence(cohort, found), _recipe(recipe)]
@@ -189,15 +189,13 @@ def _memorisation(found: Mapping[str, Any] | None, asked: bool) -> str:
     return f"<h2>Memorisation</h2><p>{text}</p>{html_table(head, rows)}{table}"
 
 
-def _topology(found: Mapping[str, Any], kept: int) -> str:
-    if not found:
-        return ""
+def _topology(found: Mapping[str, Any]) -> str:
     rows = []
-    for name, counts in found.items():
+    for name, counts in found["tissues"].items():
         words = [f"{count} with {' / '.join(numbers.split())}" for numbers, count in counts.items()]
-        rows.append([name, f"{sum(counts.values())} of {kept}", "; ".join(words[:4])])
+        rows.append([name, f"{sum(counts.values())} of {found['patients']}", "; ".join(words[:4])])
     head = ("tissue", "patients that have it", "pieces / loops / cavities")
-    return f"<h2>Topology</h2><p>Of the written voxels.</p>{html_table(head, rows)}"
+    return f"<h2>Topology</h2><p>Of the written voxels.</p>{html_table(head, rows)}" if rows else ""
 
 
 def _plausibility(found: Mapping[str, int]) -> str:

@@ -36,6 +36,8 @@ Array = np.ndarray
 Record = Mapping[str, Any]
 FEWEST = 10
 """Patients below which coverage and quality say nothing."""
+LOOKED_AT = 1000
+"""Patients whose topology is counted at most: one takes some 30 ms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +243,23 @@ def covered(cohort: Cohort, crowd: Crowd) -> dict[str, Any]:
 
 
 def topology(cohort: Cohort) -> dict[str, Any]:
-    """Of each tissue that a kept patient has: how many have which numbers of pieces, loops and cavities."""
+    """Of each tissue that a kept patient has: how many have which numbers of pieces, loops and cavities.
+
+    Of a large cohort some patients are looked at, evenly taken.
+    """
     store, found = Store(cohort.folder), defaultdict[str, Counter[str]](Counter)
-    for record in cohort.kept:
+    kept = cohort.kept
+    looked = np.unique(np.linspace(0, len(kept) - 1, min(LOOKED_AT, len(kept))).astype(int)).tolist()
+    for record in (kept[i] for i in looked):
         label_map = load(store.map_path(record["key"]))
         for name in label_map.table.tissues:
             mask = label_map.array == label_map.table[name].id
             if mask.any():
                 found[name][" ".join(map(str, betti_numbers(mask)))] += 1
-    return {name: dict(counts.most_common()) for name, counts in found.items()}
+    return {
+        "patients": len(looked),
+        "tissues": {name: dict(counts.most_common()) for name, counts in found.items()},
+    }
 
 
 def plausibility(cohort: Cohort) -> dict[str, int]:
