@@ -6,8 +6,12 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+import torch
+
 from anatomica.evaluate.bench import generation
 from anatomica.evaluate.bench.command import WHERE, busy_processes, command_cost, command_lines
+from anatomica.generation.draw import draw
 from tiny_prior import save_tiny_model
 
 
@@ -22,6 +26,20 @@ def test_generation_reports_both_batches_and_the_network_s_share(tmp_path: Path)
         assert parts["U-Net"] + parts["decoding"] <= parts["sample"] * 1.01
     assert json.loads((tmp_path / "out" / "generation.json").read_text()) == result
     assert (tmp_path / "out" / "generation.md").read_text().count("| coronary ") == 2
+
+
+def test_samples_are_drawn_where_slopes_can_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels of spines are settled by gradients, which torch refuses in inference mode."""
+    seen = []
+
+    def watched(*args, **more):
+        seen.append(torch.is_inference_mode_enabled())
+        return draw(*args, **more)
+
+    monkeypatch.setattr(generation, "draw", watched)
+    generation.run(tmp_path / "out", rounds=1, models=(str(save_tiny_model(tmp_path / "model")),))
+    assert seen
+    assert not any(seen)
 
 
 def test_a_command_is_compared_with_its_own_sampling(tmp_path: Path) -> None:

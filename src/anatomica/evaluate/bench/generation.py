@@ -20,7 +20,6 @@ from anatomica.prior.zoo import Model, load_model
 BATCHES = (1, 8)
 
 
-@torch.inference_mode()
 def run(
     out: Path, rounds: int = 3, models: tuple[str, ...] = ("cardiac",), tell: Tell = lambda _: None
 ) -> dict[str, Any]:
