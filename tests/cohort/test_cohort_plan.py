@@ -8,12 +8,16 @@ import pytest
 from fake_patients import MAKER, SPEC, spec
 from scipy import stats
 
+from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.cohort import design
 from anatomica.cohort.distributions import Distribution
+from anatomica.cohort.drawing import led
+from anatomica.cohort.feasible import asked
 from anatomica.cohort.joint import correlated, latent_correlation, table_correlation
 from anatomica.cohort.plan import Plan, make_plan, read_plan
 from anatomica.cohort.spec import EXAMPLE, CohortSpec, dump_spec, parse_spec, read_spec, schema
 from anatomica.errors import AnatomicaError
+from anatomica.spec.asks import parse_ask
 
 A, B = "lumen.mean_diameter_mm", "plaque_burden_pct"
 
@@ -32,6 +36,22 @@ def test_the_example_is_a_plan_and_its_words_survive() -> None:
     assert str(found.stratum("bovine")[0]) == "bovine >= 1"
     assert str(found.stratum("normal")[0]) == "bovine < 1"
     assert "targets" in schema()["properties"]
+
+
+def test_strata_of_counts_are_led_by_contacts() -> None:
+    """Every lead is an ask that is understood, of none or of at least one of the count."""
+    made = make_plan(parse_spec(EXAMPLE), MAKER)
+    about = ANATOMIES["aortic"]
+    leads = {}
+    for request in (made.request(i) for i in range(20)):
+        wanted = led(request, made)
+        assert wanted is not None
+        leads[request.stratum] = wanted.texts[len(request.targets) :]
+        assert [parse_ask(text, about).keys for text in wanted.texts]
+    assert any("touch[BCT,LCCA]" in text for text in leads["bovine"])
+    assert leads["normal"] == ("touch[Ao,LCCA].area_mm2 >= 30",)
+    plain = make_plan(spec(), MAKER)
+    assert led(plain.request(0), plain) == asked(plain.request(0))
 
 
 def test_the_example_of_dilated_aortas_is_a_plan() -> None:

@@ -25,7 +25,9 @@ from anatomica.generation.sample import Sample
 from anatomica.measurement.vocabulary.statistics import statistics
 from anatomica.prior.percentiles import Percentiles
 from anatomica.prior.zoo import Model
+from anatomica.spec.asks import Asks, ask
 from anatomica.spec.vocabulary import entries
+from anatomica.spec.vocabulary_tables import LEADS
 
 REPLACEMENTS = 4
 """New requests at most in place of one that failed all its tries, if the spec wants it replaced."""
@@ -77,7 +79,7 @@ class Drawing:
         for turn in range(plan.spec.tries):
             seed = self.screened(request, plan, seed)
             options = Options(tries=1, resolution=plan.spec.resolution)
-            wanted = asked(request)
+            wanted = led(request, plan)
             (sample,) = generate(self.model, wanted, seeds=[seed], options=options)
             found = self.judged(sample, request, plan)
             if best is None or OUTCOMES.index(found.outcome) < OUTCOMES.index(best.outcome):
@@ -113,7 +115,7 @@ class Drawing:
             return any(not c.met(quantities) for c in conditions)
 
         outcome: Outcome = "kept"
-        if plan.spec.valid and not sample.met:
+        if plan.spec.valid and not all(c.met for c in sample.checks if c.constraint in dict(request.targets)):
             outcome = "unmet"
         elif plan.spec.valid and not sample.plausible:
             outcome = "implausible"
@@ -150,6 +152,19 @@ def seconds_per_candidate(plan: Plan, device: str = "cpu") -> float:
     return time.perf_counter() - start
 
 
+def led(request: Request, plan: Plan) -> Asks | None:
+    """What a request asks of `generate`, with what leads a sample into its stratum: that is no target, and a
+    sample may be of the stratum without it."""
+    texts = [
+        text
+        for one in plan.stratum(request.stratum)
+        if one.key in LEADS
+        for text in LEADS[one.key][one.range[0] >= 1]
+    ]
+    wanted = asked(request)
+    return wanted if not texts else ask(() if wanted is None else wanted.texts, *texts)
+
+
 def measured(label_map: LabelMap, model: Model, keys: Sequence[str] | None = None) -> dict[str, float]:
     """The named quantities of a label map that it has, at its own resolution."""
     if not entries(model.anatomy):
@@ -175,7 +190,7 @@ def _record(
         sample = found.sample
         record |= {
             "seed": sample.seed,
-            "met": sample.met,
+            "met": all(c.met for c in sample.checks if c.constraint in last["targets"]),
             "plausible": sample.plausible,
             "unusual": [str(x) for x in sample.unusual],
             "quantities": found.quantities,

@@ -231,6 +231,16 @@ def _aortic() -> list[Entry]:
     return found
 
 
+LEADS = {
+    "bovine": {
+        False: ("touch[Ao,LCCA].area_mm2 >= 30",),
+        True: ("touch[BCT,LCCA].area_mm2 >= 30", "touch[Ao,LCCA].area_mm2 <= 10"),
+    }
+}
+"""Counts have no derivative. Where they follow from contacts, asks of these lead a sample to none of it or
+to at least one. 30 mm2 are half of a carotid's section; one that leaves the trunk may graze the aorta."""
+
+
 def _spinal() -> list[Entry]:
     def e(*args, **more) -> Entry:
         return _entry("spinal", *args, **more)
