@@ -36,11 +36,12 @@ def settle_levels(
     scaler: LatentScaler,
     gaussian: LatentGaussian | None,
     z: Float[Tensor, "b c h w d"],
+    steps: int = STEPS,
 ) -> Float[Tensor, "b c h w d"]:
     """Standardised latents whose levels in bone are nearer to whole numbers; each sample by itself."""
     if not autoencoder.config.column:
         return z
-    return torch.cat([_settle(autoencoder, scaler, gaussian, one) for one in z.split(1)])
+    return torch.cat([_settle(autoencoder, scaler, gaussian, one, steps) for one in z.split(1)])
 
 
 def unsettled(level: Float[Tensor, "*p"]) -> Float[Tensor, ""]:
@@ -53,6 +54,7 @@ def _settle(
     scaler: LatentScaler,
     gaussian: LatentGaussian | None,
     z: Float[Tensor, "1 c h w d"],
+    steps: int,
 ) -> Float[Tensor, "1 c h w d"]:
     """Steps down `unsettled` along S times its slope.
 
@@ -70,7 +72,7 @@ def _settle(
     def levels(latent: Tensor) -> Tensor:
         return field.column_at(field.prepare(scaler.restore(latent)), points)[1]
 
-    for _ in range(STEPS):
+    for _ in range(steps):
         with torch.enable_grad():
             leaf = z.detach().requires_grad_()
             u = levels(leaf)
