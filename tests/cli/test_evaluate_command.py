@@ -1,5 +1,6 @@
 """`anatomica evaluate`: where it writes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +58,11 @@ def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) 
     folders: dict[str, Any] = {"baselines": tmp_path, "cache": tmp_path, "out": tmp_path / "file"}
     with pytest.raises(AnatomicaError, match="not a folder that can be written to"):
         run("topological", print, "quick", **NOTHING, **folders, list_cells=False)
+
+
+def test_a_list_names_what_only_leaves(tmp_path) -> None:
+    options = ["--only", "unconditional", "--only", "mitral-valve", "--list", "--json"]
+    result = CliRunner().invoke(app, ["evaluate", "validity", *options, "--cache", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    cells = json.loads(result.stdout)["cells"]
+    assert [(c["task"], c["method"]) for c in cells] == [("mitral-valve", "unconditional")]

@@ -215,6 +215,7 @@ def run(
         return (not by_task or cell.task in by_task) and (not by_method or cell.method.key in by_method)
 
     if list_cells:
+        cells = [c for c in cells if mine(c)]
         for cell in cells:
             tell(f"{cell.task:24} {cell.method.key:14} {cell.count:4} samples  {cell.name}")
         return {
