@@ -47,7 +47,9 @@ def test_docs_are_made_of_results(monkeypatch) -> None:
         "anatomica.evaluate.experiments.page.update_page", lambda page, out: seen.append((page, out)) or {}
     )
     assert CliRunner().invoke(app, ["evaluate", "docs"]).exit_code == 0
-    assert seen == [(Path("docs") / name, Path("results")) for name in ("results.md", "meshes.md")]
+    assert seen == [
+        (Path("docs") / name, Path("results")) for name in ("results.md", "meshes.md", "studio.md")
+    ]
 
 
 def test_out_is_checked_before_anything_is_sampled(monkeypatch, tmp_path: Path) -> None:
