@@ -2,10 +2,21 @@
 
 from dataclasses import asdict
 
-from anatomica.evaluate.experiments.asks import KEYS, PERCENTS, Drawn, drawn, draws, failures, single
+from anatomica.evaluate.experiments.asks import (
+    KEYS,
+    PAPER,
+    PERCENTS,
+    Drawn,
+    drawn,
+    draws,
+    failures,
+    reference,
+    single,
+)
 from anatomica.evaluate.experiments.store import save_numbers
 from anatomica.prior.percentiles import STEPS, Percentiles
 from anatomica.prior.zoo import load_model
+from anatomica.spec.tasks import task
 
 KEYS_HERE = KEYS["coronary"]
 POPULATION = Percentiles(
@@ -45,3 +56,9 @@ def test_failures_are_counted_by_cause() -> None:
     ]
     text = failures(rows)
     assert "coronary, 2 of 3: not met, lumen.min_area_mm2 (2); implausible, too much Ca (1)" in text
+
+
+def test_a_reference_shows_what_the_task_is_about() -> None:
+    """The window of phantom 3500002 has none of T6 to T8, so another one is taken."""
+    found = reference(load_model("spinal"), task(PAPER["spinal"]), 3_500_002)
+    assert all((found.array == found.table[name].id).any() for name in ("T6", "T7", "T8"))

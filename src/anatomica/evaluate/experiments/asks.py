@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from anatomica.anatomy.catalogue import ANATOMIES
+from anatomica.anatomy.label_map import LabelMap
 from anatomica.data.cache import Half
 from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
@@ -20,6 +21,7 @@ from anatomica.evaluate.provenance import PICTURES, provenance
 from anatomica.files import write_json, write_text
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
+from anatomica.generation.resolve import resolve_for
 from anatomica.generation.sample import Sample
 from anatomica.measurement.certificate import Check
 from anatomica.prior.percentiles import Percentiles, measured, percentiles_of
@@ -78,6 +80,8 @@ KEYS = {
 }
 """Of each anatomy nine quantities; the first 25 of their asks at three percentiles are drawn."""
 SINGLE = 25
+REFERENCES = 40
+"""Phantoms that are looked at for one with the paper's task's domain."""
 TRIPLES = {
     "cardiac": ("lv.volume_ml", "la.volume_ml", "rv.volume_ml", "lv.volume_ml"),
     "aortic": (
@@ -180,7 +184,7 @@ def drawn(model: Model, one: Draw, kept: Path) -> Drawn:
     """A draw's outcome, from the file in which it is kept, or drawn once and kept there."""
     found = load_numbers(kept)
     if found is None:
-        like = None if one.like is None else phantom(model.anatomy, one.like, model.n).label_map
+        like = None if one.like is None else reference(model, one.wanted, one.like)
         options = Options(tries=1)
         (sample,) = generate(model, one.wanted, seeds=[one.seed], reference=like, options=options)
         save_numbers(kept, asdict(_drawn(model, one.kind, one.texts, one.seed, sample)))
@@ -188,6 +192,19 @@ def drawn(model: Model, one: Draw, kept: Path) -> Drawn:
     assert found is not None
     content: dict[str, Any] = found | {key: tuple(found[key]) for key in ("asks", "unmet", "unusual")}
     return Drawn(**content)
+
+
+def reference(model: Model, wanted: Asks | Spec, first: int) -> LabelMap:
+    """The first phantom, from a seed on in steps of 1,000, that has what the task is about: a window of a
+    spine may not show it."""
+    for seed in range(first, first + 1000 * REFERENCES, 1000):
+        made = phantom(model.anatomy, seed, model.n).label_map
+        try:
+            resolve_for(model, wanted, made)
+        except AnatomicaError:
+            continue
+        return made
+    raise AnatomicaError(f"none of {REFERENCES} {model.anatomy} phantoms has a domain of the paper's task")
 
 
 def kept_at(cache: Path, model: Model, one: Draw) -> Path:
