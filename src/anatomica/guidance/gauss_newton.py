@@ -76,8 +76,7 @@ def gauss_newton(
     the Gaussian of the training latents, so that a larger ventricle brings a larger heart; damped so that
     conflicting ones stay finite. In a plain metric (S = I) the smallest change is often implausible: a
     ventricle grows wherever the decoder gives way. No backward pass through the U-Net, and one through the
-    field
-    (`field_jacobian`). `goals` are every sample's named quantities, or those that all samples share.
+    field (`field_jacobian`). `goals` are every sample's named quantities, or those that all samples share.
     """
     follower, usual = Follower(goals), UsualVolumes.of(model)
     sharp = [coarsened(r.to(model.scaler.mean), settings.grid) for r in resolved]
@@ -144,18 +143,13 @@ def step_from(
         return torch.zeros_like(now.z)
     rho = torch.cat([*(probe.rho for probe, _ in acting), *(x.rho for x in named)], dim=1)
     J = torch.cat([*(jacobian(now, probe, r) for probe, r in acting), *(x.J for x in named)], dim=1)
-    return _solve(rho, J, _in_metric(now, J, settings, sigma), settings).view_as(now.z)
-
-
-def _in_metric(
-    now: Prediction, J: Float[Tensor, "b r D"], settings: Settings, sigma: Float[Tensor, " b"] | None
-) -> Float[Tensor, "b r D"]:
-    """J S, S the covariance of the latents that the prior holds possible around the prediction."""
     gaussian = now.model.denoiser.gaussian
     if gaussian is None:
-        return J
+        return (_weights(rho, J, settings) @ J)[:, 0].view_as(now.z)
     least = J.new_full((len(J),), settings.metric)
-    return gaussian.posterior_times(J, least if sigma is None else torch.maximum(sigma, least))
+    noise = least if sigma is None else torch.maximum(sigma, least)
+    combined = _weights(rho, gaussian.posterior_root(J, noise), settings) @ J
+    return gaussian.posterior_times(combined, noise)[:, 0].view_as(now.z)
 
 
 def probes(now: Prediction, r: Resolved, settings: Settings) -> list[Probe]:
@@ -189,20 +183,19 @@ def fillings(now: Prediction, mass: Tensor, X: Tensor, r: Resolved, settings: Se
     return [] if probe is None else [probe]
 
 
-def _solve(
-    rho: Float[Tensor, "b r"], J: Float[Tensor, "b r D"], JS: Float[Tensor, "b r D"], settings: Settings
-) -> Float[Tensor, "b D"]:
-    """-S J^T (J S J^T + mu I)^-1 rho; mu is in proportion to the mean diagonal of the rows that act.
+def _weights(
+    rho: Float[Tensor, "b r"], JR: Float[Tensor, "b r E"], settings: Settings
+) -> Float[Tensor, "b 1 r"]:
+    """-(J S J^T + mu I)^-1 rho, with S = R R^T; mu is in proportion to the mean diagonal of rows that act.
 
     Rows that are switched off, or pad a batch, are zero and do not count.
     """
-    A = (JS @ J.mT).double()
+    A = (JR @ JR.mT).double()
     diagonal = A.diagonal(dim1=-2, dim2=-1)
     acting = (diagonal > 0).sum(dim=-1, keepdim=True).clamp_min(1)
     mu = settings.damping * diagonal.sum(dim=-1, keepdim=True) / acting + 1e-12
     A = A + torch.diag_embed(mu.expand_as(diagonal))
-    weights = torch.linalg.solve(A, -rho.double()).to(rho)
-    return (weights[:, None] @ JS)[:, 0]
+    return torch.linalg.solve(A, -rho.double()).to(rho)[:, None]
 
 
 def limited(step: Float[Tensor, "b c h w d"], radius: float | Tensor) -> Float[Tensor, "b c h w d"]:

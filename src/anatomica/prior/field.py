@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -186,41 +186,72 @@ def decode_on_demand(
 CHUNK_POINTS = 4_096
 
 
-def decode_labels(
-    field: Field, z: Float[Tensor, "b c h w d"], n: int, budget_mb: float = 256.0
-) -> UInt8[Tensor, "b n n n"]:
-    """Label index (argmax) on the n^3 grid; one byte per voxel, so that 256^3 with 25 tissues needs 16 MB."""
-    out = torch.empty(z.shape[0], n, n, n, dtype=torch.uint8, device=z.device)
+NUMBERED = 2**20
+"""Voxels that are numbered at a time."""
+SURE_BY = 4.0
+"""A label that leads the next by less, in logits, is looked at more closely. Of 12 samples of the shipped
+models at 128^3 it changes 8 voxels of 25 million not to look where labels lead by more (`tests/prior`)."""
+
+
+def decode_labels(field: Field, z: Float[Tensor, "b c h w d"], n: int) -> UInt8[Tensor, "b n n n"]:
+    """Label index (argmax) on the n^3 grid; one byte per voxel, so that 256^3 with 25 tissues needs 16 MB.
+
+    Most of a cube is the inside of something. A grid half as fine is decoded first, itself from one half as
+    fine, down to the grid that the field has features on; where all 27 labels around a voxel of it are the
+    same, and its own is sure, it stands for its eight parts. So only borders are decoded on the finest grid.
+    """
     with torch.inference_mode():
-        for sample, planes, logits in _chunks(field, z, n, budget_mb):
-            out[sample, planes] = logits.argmax(-1).to(torch.uint8)
-    return out
+        found = [_decode_where_labels_vary(field, field.prepare(one), n)[0] for one in z.split(1)]
+    return torch.stack(found)
 
 
-def _chunks(field: Field, z: Tensor, n: int, budget_mb: float) -> Iterator[tuple[int, slice, Tensor]]:
-    """(sample, range of planes along x, logits (planes, n, n, C)) over the whole batch."""
-    features = field.prepare(z)
-    bytes_a_point = 4 * (6 * field.hidden + 2 * field.classes)
-    points = min(CHUNK_POINTS, int(budget_mb * 2**20 / bytes_a_point))
-    planes = max(1, points // n**2)
-    centres = (torch.arange(n, device=z.device, dtype=z.dtype) + 0.5) / n
-    for sample in range(z.shape[0]):
-        for start in range(0, n, planes):
-            chosen = slice(start, min(start + planes, n))
-            x = centres[chosen]
-            sliced = _slice_planes(features[sample], x, n)
-            points_r = torch.stack(torch.meshgrid(x, centres, centres, indexing="ij"), -1)
-            yield sample, chosen, field.decode(sliced, points_r)
+def _decode_where_labels_vary(
+    field: Field, features: Float[Tensor, "1 h w d k"], n: int
+) -> tuple[UInt8[Tensor, "n n n"], Bool[Tensor, "n n n"]]:
+    """Labels of one sample, and which of them are sure."""
+    if n % 2 or n // 2 < max(features.shape[1:4]):
+        everywhere = torch.ones(n, n, n, dtype=torch.bool, device=features.device)
+        labels = torch.empty(n, n, n, dtype=torch.uint8, device=features.device)
+        return _decode_voxels(field, features, everywhere, labels, everywhere.clone())
+    labels, sure = _decode_where_labels_vary(field, features, n // 2)
+    inner = sure & (_extreme(labels, torch.maximum) == _extreme(labels, torch.minimum))
+    return _decode_voxels(field, features, _doubled(~inner), _doubled(labels), _doubled(sure))
 
 
-def _slice_planes(
-    features: Float[Tensor, "h w d k"], x: Float[Tensor, " p"], n: int
-) -> Float[Tensor, "p n n k"]:
-    """`slice_trilinear` on whole planes of the n^3 grid: linear along x here, bilinear within by torch."""
-    h = features.shape[0]
-    position = (x * h - 0.5).clamp(0, h - 1)
-    low = position.floor().long()
-    fraction = (position - low)[:, None, None, None]
-    planes = torch.lerp(features[low], features[(low + 1).clamp(max=h - 1)], fraction)
-    planes = F.interpolate(planes.permute(0, 3, 1, 2), size=(n, n), mode="bilinear", align_corners=False)
-    return planes.permute(0, 2, 3, 1)
+def _decode_voxels(
+    field: Field,
+    features: Float[Tensor, "1 h w d k"],
+    chosen: Bool[Tensor, "n n n"],
+    labels: UInt8[Tensor, "n n n"],
+    sure: Bool[Tensor, "n n n"],
+) -> tuple[UInt8[Tensor, "n n n"], Bool[Tensor, "n n n"]]:
+    """`labels` and `sure` with those of the chosen voxels decoded."""
+    n = len(labels)
+    for voxel in _numbered(chosen):
+        x, y, z = voxel // n**2, voxel // n % n, voxel % n
+        points = (torch.stack([x, y, z], -1).to(features) + 0.5) / n
+        best, label = field.at(features, points[None])[0].topk(2, dim=-1)
+        labels.view(-1)[voxel] = label[:, 0].to(torch.uint8)
+        sure.view(-1)[voxel] = best[:, 0] - best[:, 1] > SURE_BY
+    return labels, sure
+
+
+def _numbered(chosen: Bool[Tensor, "n n n"]) -> Iterator[Int64[Tensor, " v"]]:
+    """The chosen voxels in C order, some at a time: eight bytes for each of 512^3 would be a gigabyte."""
+    for part, several in enumerate(chosen.view(-1).split(NUMBERED)):
+        yield from (several.nonzero()[:, 0] + part * NUMBERED).split(CHUNK_POINTS)
+
+
+def _extreme(labels: UInt8[Tensor, "n n n"], of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The largest or smallest label of the 27 around each voxel."""
+    for axis in range(3):
+        before, after = labels.clone(), labels.clone()
+        before.narrow(axis, 1, len(labels) - 1).copy_(labels.narrow(axis, 0, len(labels) - 1))
+        after.narrow(axis, 0, len(labels) - 1).copy_(labels.narrow(axis, 1, len(labels) - 1))
+        labels = of(labels, of(before, after))
+    return labels
+
+
+def _doubled(x: Tensor) -> Tensor:
+    """Each voxel's value in its eight parts."""
+    return x.repeat_interleave(2, 0).repeat_interleave(2, 1).repeat_interleave(2, 2)

@@ -71,13 +71,24 @@ class LatentGaussian(nn.Module):
         along = (self.variance * noise / (self.variance + noise)) @ shares
         return along + (1 - shares.sum(dim=0)) * self.rest * noise / (self.rest + noise)
 
+    def posterior_root(
+        self, rows: Float[Tensor, "b r D"], sigma: Float[Tensor, " b"]
+    ) -> Float[Tensor, "b r E"]:
+        """J R for rows J, R R^T = S = (C^-1 + sigma^-2)^-1: how clean latents vary around the estimate.
+
+        E = k + D: the components, then the rest; the same approximation as `error`, that they are
+        independent.
+        """
+        noise = sigma.square()[:, None, None]
+        along = rows @ self.basis.T
+        other = rows - along @ self.basis
+        along = along * (self.variance * noise / (self.variance + noise)).sqrt()
+        return torch.cat([along, other * (self.rest * noise / (self.rest + noise)).sqrt()], dim=-1)
+
     def posterior_times(
         self, rows: Float[Tensor, "b r D"], sigma: Float[Tensor, " b"]
     ) -> Float[Tensor, "b r D"]:
-        """S v for every row v, S = (C^-1 + sigma^-2)^-1: how clean latents vary around the filter's estimate.
-
-        The same approximation as `error`: components and the rest are independent.
-        """
+        """S v for every row v, S as in `posterior_root`."""
         noise = sigma.square()[:, None, None]
         along = rows @ self.basis.T
         other = (rows - along @ self.basis) * (self.rest * noise / (self.rest + noise))
