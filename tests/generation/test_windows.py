@@ -116,13 +116,13 @@ def test_a_column_without_layouts_begins_in_a_sample_that_shows_it(
     """Unguided samples are looked at one after another until one shows the vertebra."""
     looked: list[int] = []
 
-    def sampled(_denoiser, shape, seeds, _config, **_more):
-        looked.extend(seeds)
-        z = torch.zeros(1, *shape)
+    def scouted(model: Model, seed: int, _steps: int) -> torch.Tensor:
+        looked.append(seed)
+        z = torch.zeros(1, *model.latent_shape)
         z[0, 0, 0, 0, 0] = float(len(looked) - 1)  # a window from T1 on, then from T2 on, ...
         return z
 
-    monkeypatch.setattr(windows, "sample", sampled)
+    monkeypatch.setattr(windows, "scout", scouted)
     column_model = replace(model, layouts=None)
     object.__setattr__(column_model.autoencoder.config, "column", True)
     begin = begin_in_view(column_model, [7], [goals("T9.volume_ml = 25")])

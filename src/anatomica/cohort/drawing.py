@@ -19,9 +19,10 @@ from anatomica.cohort.privacy import Crowd
 from anatomica.cohort.rules import Condition
 from anatomica.cohort.training_phantoms import moments_of_map
 from anatomica.generation.choose import ANOTHER_SEED
-from anatomica.generation.draw import generate
+from anatomica.generation.draw import decode, generate
 from anatomica.generation.options import Options
 from anatomica.generation.sample import Sample
+from anatomica.generation.scouts import scout
 from anatomica.measurement.vocabulary.statistics import statistics
 from anatomica.prior.percentiles import Percentiles
 from anatomica.prior.zoo import Model
@@ -98,9 +99,8 @@ class Drawing:
             return seed
         for step in range(SCREENED):
             tried = (seed + step * ANOTHER_SEED) % (MOST_SEED + 1)
-            options = Options(tries=1, layouts=False, steps=SCREENING_STEPS)
-            (sample,) = generate(self.model, seeds=[tried], options=options)
-            found = measured(sample.label_map, self.model, [c.key for c in wanted])
+            (label_map,) = decode(self.model, scout(self.model, tried, SCREENING_STEPS), self.model.n)
+            found = measured(label_map, self.model, [c.key for c in wanted])
             if all(c.met(found) for c in wanted):
                 return tried
         return seed

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,10 @@ from torch import Tensor
 
 from anatomica.anatomy.bounds import MOST_SEED
 from anatomica.generation.choose import ANOTHER_SEED
+from anatomica.generation.scouts import scout
 from anatomica.measurement.goals import Row, goals_in
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.field import decode_labels
-from anatomica.prior.sampler import sample
 from anatomica.prior.zoo import Model
 from anatomica.spec.vocabulary_tables import CURVES
 
@@ -105,10 +104,8 @@ def _layout(model: Model, seed: int, view: View) -> Float[Tensor, "c h w d"]:
 def _layouts(model: Model, seed: int) -> Iterator[Float[Tensor, "b c h w d"]]:
     """A seed's layouts, some at a time."""
     if model.layouts is None:
-        config = replace(model.sampling, steps=SAMPLED_STEPS)
         for k in range(SAMPLED):
-            tried = (seed + k * ANOTHER_SEED) % (MOST_SEED + 1)
-            yield sample(model.denoiser, model.latent_shape, [tried], config, device=model.device)
+            yield scout(model, (seed + k * ANOTHER_SEED) % (MOST_SEED + 1), SAMPLED_STEPS)
         return
     for first in range(0, LOOKED_AT, TOGETHER):
         yield model.layouts.draw(
