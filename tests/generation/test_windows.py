@@ -13,10 +13,12 @@ from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation import windows
 from anatomica.generation.windows import View, asked_view, begin_in_view, in_order, share_shown
 from anatomica.measurement.goals import Goal, resolve_asks
+from anatomica.measurement.placing import resolve
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.layouts import Layouts
 from anatomica.prior.zoo import Model, load_model
 from anatomica.spec.asks import parse_ask
+from anatomica.spec.yaml import parse_spec
 from tiny_prior import save_tiny_model
 
 SPINE = ANATOMIES["spinal"]
@@ -130,6 +132,39 @@ def test_a_column_without_layouts_begins_in_a_sample_that_shows_it(
     top = top_of(begin[0])
     assert share_shown(spine(top), View(("T9",), ())) == 1
     assert len(set(looked)) == len(looked) == top - FIRST + 1
+
+
+def test_constraints_begin_in_the_scout_that_is_nearest(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several scouts show T9 whole; the one whose T9 lies nearest to the wanted place is taken."""
+    tops = [FIRST + k for k in (5, 6, 7, 1, 0)]
+    looked: list[int] = []
+
+    def scouted(model: Model, seed: int, _steps: int) -> torch.Tensor:
+        looked.append(seed)
+        z = torch.zeros(1, *model.latent_shape)
+        z[0, 0, 0, 0, 0] = float(tops[(len(looked) - 1) % len(tops)] - FIRST)
+        return z
+
+    def place_of_t9(z: torch.Tensor) -> float:
+        there = np.argwhere(column(top_of(z)) == SPINE.table.id_of("T9"))[:, 2]
+        return there.mean() / N if len(there) else 9.0
+
+    wanted = 0.62  # of the cube, upwards: T9 is the second of four where T8 is the first
+    monkeypatch.setattr(windows, "scout", scouted)
+    monkeypatch.setattr(windows, "_distance", lambda _model, z, _asked: abs(place_of_t9(z[0]) - wanted))
+    column_model = replace(model, layouts=None)
+    object.__setattr__(column_model.autoencoder.config, "column", True)
+    spec = parse_spec(
+        "name: t9\nanatomy: spinal\nconstraints:\n- name: T9\n  structure: [T9]\n  match: []\n"
+        "  domain: {family: global, grid: [16, 16, 16]}\n  target: {volume_ml: 20}\n"
+    )
+    asked = resolve(spec, Frame.model(SPINE, N))
+    begin = begin_in_view(column_model, [7], [asked])
+    assert begin is not None
+    assert len(looked) == windows.COMPARED
+    assert SPINE.table.names[top_of(begin[0]) + 1] == "T9"
 
 
 def test_a_gap_in_the_column_is_noticed() -> None:

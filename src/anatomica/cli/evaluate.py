@@ -25,7 +25,8 @@ def evaluate(
         str,
         typer.Argument(
             help="geometric, topological, partial-decoding, topological-speed, guidance-weight, "
-            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks; or docs."
+            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks; all of "
+            "them (all); or docs."
         ),
     ],
     profile: Annotated[
@@ -97,6 +98,10 @@ def evaluate(
 
         anatomica evaluate asks --profile here --only aortic
 
+        anatomica evaluate all --profile here --list     # how long all of it will take here
+
+        anatomica evaluate all --profile here            # every table, then the pages of docs
+
         anatomica evaluate docs     # results/ into the pages of docs, older tables marked
     """
     from anatomica.evaluate.experiments.page import PAGES, update_page
@@ -111,6 +116,27 @@ def evaluate(
             for table, state in states.items():
                 output.print(f"  {table}: {state}")
         output.result({"pages": {str(page): states for page, states in found.items()}})
+        return
+    if name == "all":
+        if only:
+            raise AnatomicaError("evaluate all runs everything; --only goes with one experiment")
+        output.result(
+            run_everything(
+                output,
+                profile,
+                samples,
+                steps,
+                eta,
+                data,
+                models,
+                half,
+                baselines,
+                cache,
+                out,
+                batch,
+                list_cells,
+            )
+        )
         return
     if name == "asks":
         output.result(run_asks(output.print, profile, samples, only, models, half, cache, out))
@@ -161,6 +187,38 @@ def run_asks(
     found = asks.run(out, tell, names, *amounts, cache, models, half)  # type: ignore[arg-type]
     tell(asks.table(found["summary"]))
     return found
+
+
+def run_everything(
+    output: Output,
+    profile: str,
+    samples: int | None,
+    steps: int | None,
+    eta: float | None,
+    data: Path | None,
+    models: Path | None,
+    half: str,
+    baselines: Path,
+    cache: Path,
+    out: Path,
+    batch: int | None,
+    dry: bool,
+) -> dict[str, Any]:
+    """All experiments; with `dry` only how long they will take."""
+    from dataclasses import replace
+
+    from anatomica.cli.checks import writable_folder
+    from anatomica.evaluate.experiments.everything import run_all
+    from anatomica.evaluate.experiments.lab import Lab
+    from anatomica.evaluate.experiments.plan import profile as profile_of
+
+    amount = profile_of(profile, samples, steps)
+    amount = replace(amount, batch=batch or amount.batch)
+    check_half(half)
+    if not dry:
+        writable_folder(out)
+    lab = Lab(cache, baselines, amount.phantoms, data, models, eta, output.quiet, half)  # type: ignore[arg-type]
+    return run_all(lab, amount, output.print, out, dry)
 
 
 def check_half(half: str) -> None:

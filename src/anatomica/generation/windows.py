@@ -3,7 +3,8 @@
 A cube shows a part of a spine. Guidance moves borders; it does not move a window from the chest to the loins,
 and a quantity of a vertebra that the prediction does not show has no place to be measured. So an ask of L3
 begins in an unguided sample in which L3 is there and not cut off: noised until only its layout is left, and
-denoised under guidance. A model that keeps layouts of its training patients (`prior.layouts`) begins in one.
+denoised under guidance. Constraints on vertebrae begin in the scout whose vertebrae are nearest to the
+targets. A model that keeps layouts of its training patients (`prior.layouts`) begins in one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from torch import Tensor
 from anatomica.anatomy.bounds import MOST_SEED
 from anatomica.generation.choose import ANOTHER_SEED
 from anatomica.generation.scouts import scout
-from anatomica.measurement.goals import Row, goals_in
+from anatomica.guidance.gauss_newton import coarsened, first_moments
+from anatomica.guidance.prediction import Prediction
+from anatomica.guidance.residuals import geometric_probe
+from anatomica.measurement.goals import Row, constraints_in, goals_in
+from anatomica.measurement.placing import Resolved
 from anatomica.measurement.vocabulary.subject import Subject
 from anatomica.prior.field import decode_labels
 from anatomica.prior.zoo import Model
@@ -36,9 +41,10 @@ MARGIN = 1 / 16
 """Of the cube's edge: a tissue that is nearer to its upper or lower end may be cut off after guidance."""
 SPECK = 8
 """Voxels of a scout that are no tissue yet."""
-SAMPLED = 24
-"""Unguided samples that are looked at instead, one by one."""
-SAMPLED_STEPS = 12
+SAMPLED, COMPARED = 24, 12
+"""Unguided samples that are looked at instead, one by one: until one shows what is asked, and how many are
+compared where constraints have a place."""
+SAMPLED_STEPS = 8
 """Steps of those samples: they only tell which vertebrae are there."""
 
 
@@ -50,12 +56,13 @@ class View(NamedTuple):
 
 
 def asked_view(rows: Sequence[Row], tissues: Sequence[str]) -> View:
-    """The tissues that asks name. A quantity of two vertebrae (a disc, an angle) needs those between as well.
+    """The tissues that asks and constraints name. A quantity of two vertebrae (a disc, an angle) needs those
+    between as well.
 
     >>> asked_view((), ("T12", "L1", "L2"))
     View(names=(), regions=())
     """
-    found: set[str] = set()
+    found = {tissues[c - 1] for r in constraints_in(rows) for c in r.selection if c}
     regions: dict[str, int] = {}
     for key in (key for goal in goals_in(rows) for key in goal.ask.keys):
         places = [tissues.index(x) for x in re.findall(r"\w+", key) if x in tissues]
@@ -79,13 +86,23 @@ def begin_in_view(
         return None
     if model.layouts is None and not model.autoencoder.config.column:
         return None
-    return torch.stack([_layout(model, seed, view) for seed, view in zip(seeds, wanted, strict=True)])
+    drawn = [
+        _layout(model, seed, view, constraints_in(rows))
+        for seed, view, rows in zip(seeds, wanted, asked, strict=True)
+    ]
+    return torch.stack(drawn)
 
 
 @torch.no_grad()
-def _layout(model: Model, seed: int, view: View) -> Float[Tensor, "c h w d"]:
-    """The first of a seed's layouts that shows all that is asked, else the one that shows most of it."""
-    best: tuple[float, Tensor] | None = None
+def _layout(model: Model, seed: int, view: View, constraints: Sequence[Resolved]) -> Float[Tensor, "c h w d"]:
+    """The first of a seed's layouts that shows all that is asked, else the one that shows most of it.
+
+    Where constraints have a place and a size, the first few are compared, and of those that show most of what
+    is asked the nearest is taken.
+    """
+    best: tuple[float, float, Tensor] | None = None
+    placed = [coarsened(first_moments(r), SCOUT // 2) for r in constraints if r.wanted.any_moment]
+    looked = 0
     for drawn in _layouts(model, seed):
         if not view.names and not view.regions:
             return drawn[0]
@@ -93,12 +110,26 @@ def _layout(model: Model, seed: int, view: View) -> Float[Tensor, "c h w d"]:
         for z, labels in zip(drawn, maps, strict=True):
             s = Subject(model.label_map(labels.cpu().numpy()), model.about)
             shown = share_shown(s, view) * (1.0 if in_order(s) else 0.5)
-            if shown == 1:
+            if shown == 1 and not placed:
                 return z
-            if best is None or shown > best[0]:
-                best = shown, z
+            near = -_distance(model, z[None], placed) if placed else 0.0
+            if best is None or (shown, near) > best[:2]:
+                best = shown, near, z
+            looked += 1
+        if placed and looked >= COMPARED:
+            break
     assert best is not None
-    return best[1]
+    return best[2]
+
+
+def _distance(model: Model, z: Float[Tensor, "1 c h w d"], constraints: Sequence[Resolved]) -> float:
+    """Sum of squares of a sample's residuals, in tolerances: how far masses and centroids have to go."""
+    now, total = Prediction.of(model, z.to(model.device)), 0.0
+    for r in (r.to(now.z) for r in constraints):
+        X = r.domains.points()[None]
+        S = now.probability(X.reshape(1, -1, 3), r, "sum").reshape(X.shape[:-1])
+        total += float(geometric_probe(S, X, r, model.frame).rho.square().sum())
+    return total
 
 
 def _layouts(model: Model, seed: int) -> Iterator[Float[Tensor, "b c h w d"]]:

@@ -28,9 +28,9 @@ BEGIN = 5.0
 """Noise level from which on named quantities are guided: above it predictions are means of all anatomies.
 This, `STABLE`, `STILL` and `COARSE` are first choices; no run has compared them with others yet."""
 AGAIN = 1.7
-"""Levels are placed anew when the noise has fallen by this factor since they were placed: at every second of 25
-steps. Of 14 aortas with a diameter and a tortuosity 11 were valid at one draw, as many as with 1.25 (placed at
-every step), in 0.85 of the time."""
+"""Levels are placed anew when the noise has fallen by this factor since they were placed: at every second of
+25 steps. Of 14 aortas with a diameter and a tortuosity 11 were valid at one draw, as many as with 1.25, which
+places them at every step, in 0.85 of the time."""
 STABLE, STILL = 0.6, 0.1
 """Below this noise level, levels whose renewed placing changes no value by more than this share of its
 tolerance are frozen."""

@@ -18,7 +18,10 @@ import torch
 from anatomica.cli.evaluate import run
 from anatomica.data.cache import half_of
 from anatomica.errors import AnatomicaError
+from anatomica.evaluate.experiments.catalogue import EXPERIMENTS
 from anatomica.evaluate.experiments.drawing import draw_cell
+from anatomica.evaluate.experiments.estimate import Paces
+from anatomica.evaluate.experiments.everything import run_all
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, profile, resampled
@@ -230,3 +233,38 @@ def test_what_cannot_be_run_is_said(lab: Lab) -> None:
     runner = Runner(lab, profile("quick"), said.append)
     assert runner.run([Cell("right-ventricle", NEWTON_L, spec, spec, 2)]) == []
     assert "no model of cardiac" in said[0]
+
+
+def test_what_is_missing_is_estimated_and_pace_is_kept(lab: Lab) -> None:
+    """One sample is timed and not kept; after the run nothing is missing, and other runners know the pace."""
+    cell = Cell(TASK, UNCONDITIONAL, task(TASK), task(TASK), 3, first=700)
+    told: list[str] = []
+    runner = Runner(lab, profile("quick", steps=2), told.append)
+    before = runner.estimate("topological", [cell])
+    assert (before.samples, before.missing) == (3, 3)
+    assert before.seconds == pytest.approx(3 * runner.paces.of(cell))
+    assert before.seconds > 0
+    runner.run([cell])
+    after = Runner(lab, profile("quick", steps=2), told.append)
+    assert after.estimate("topological", [cell]) == ("topological", 3, 0, 0.0)
+    assert after.paces.knows(cell)
+
+
+def test_a_kind_that_was_never_timed_has_the_mean_of_the_others(tmp_path: Path) -> None:
+    paces = Paces.at(tmp_path / "paces.json")
+    slow = Cell(TASK, NEWTON_L, task(TASK), task(TASK), 1)
+    paces.add(Cell(TASK, UNCONDITIONAL, task(TASK), task(TASK), 1), 2.0, 3)
+    paces.add(Cell(TASK, UNCONDITIONAL, task(TASK), task(TASK), 1), 6.0, 1)
+    assert paces.of(slow) == pytest.approx(3.0)
+    assert Paces.at(tmp_path / "paces.json").known == paces.known
+
+
+def test_everything_is_estimated_before_anything_is_run(lab: Lab, tmp_path: Path) -> None:
+    told: list[str] = []
+    found = run_all(lab, profile("quick", samples=2, steps=1), told.append, tmp_path, dry=True)
+    estimated = {e["experiment"] for e in found["estimates"]}
+    assert {"topological", "multiscale", "validity"} <= estimated
+    left_out = {line.split(": ")[1] for line in told if line.startswith("left out")}
+    assert set(EXPERIMENTS) <= estimated | left_out  # the tiny lab has coronaries only
+    assert any(line.startswith("all ") for line in told)
+    assert not list(tmp_path.iterdir())

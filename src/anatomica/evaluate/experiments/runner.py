@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw_cell
+from anatomica.evaluate.experiments.estimate import Estimate, Paces, in_words, unknown_kinds
 from anatomica.evaluate.experiments.identity import DRAWING, MEASURING, code_version, content_hash
 from anatomica.evaluate.experiments.lab import Lab
 from anatomica.evaluate.experiments.measuring import measure_sample
@@ -61,8 +63,11 @@ class Runner:
     profile: Profile
     tell: Tell
     _targets: dict[str, list[Target]] = field(default_factory=dict)
-    _pace: dict[str, list[float]] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
+
+    @cached_property
+    def paces(self) -> Paces:
+        return Paces.at(self.lab.cache / "paces.json")
 
     def run(
         self, cells: Sequence[Cell], chosen: Callable[[Cell], bool] = lambda cell: True
@@ -73,6 +78,23 @@ class Runner:
         for place, cell in enumerate(mine):
             self._run_cell(cell, mine[place + 1 :])
         return [f for f in (self.finished(cell) for cell in ready) if f.keys]
+
+    def estimate(self, name: str, cells: Sequence[Cell]) -> Estimate:
+        """What of an experiment is missing, and how long it will take.
+
+        One sample of every kind that was never timed here is drawn for it, and not kept.
+        """
+        ready = [c for c in cells if self._can(c, tell=False)]
+        open_ = [(c, missing) for c in ready if (missing := self._missing(c))]
+        for cell in unknown_kinds([c for c, _ in open_], self.paces):
+            began = time.monotonic()
+            self._drawn(cell, 0, 1)
+            self.paces.add(cell, time.monotonic() - began, 1)
+        seconds = sum(missing * self.paces.of(c) for c, missing in open_)
+        return Estimate(name, sum(c.count for c in ready), sum(missing for _, missing in open_), seconds)
+
+    def _missing(self, cell: Cell) -> int:
+        return sum(not self._sample(key).is_file() for key, _ in self._keys(cell))
 
     def finished(self, cell: Cell) -> Finished:
         """What the cache has of a cell, up to its first missing sample."""
@@ -131,7 +153,7 @@ class Runner:
                 began = time.monotonic()
                 self._draw(cell, start, [key for key, _ in part])
                 spent = (time.monotonic() - began) / len(part)
-                self._pace.setdefault(cell.method.key, []).append(spent)
+                self.paces.add(cell, spent, len(part))
                 left = self._left(cell, len(pairs) - start - len(part), later)
                 done = start + len(part)
                 self.tell(f"{cell.name}: {done} of {len(pairs)}, {spent:.1f} s per sample, about {left} left")
@@ -140,21 +162,7 @@ class Runner:
                     self._measure(cell, start + offset, key, number_key)
 
     def _draw(self, cell: Cell, start: int, keys: Sequence[str]) -> None:
-        model = self.lab.model(cell.spec.anatomy)
-        asked = self._targets_of(cell)[start : start + len(keys)]
-        resolved, conditions, baseline = [], [], None
-        if cell.method.guidance is not None or cell.method.judged:
-            same = cell.spec == cell.measured
-            resolved = [t.resolved if same else resolve_like(self.lab, cell.spec, t) for t in asked]
-        if cell.method.conditioning is not None:
-            baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
-            conditions = [condition_of(t, cell.measured) for t in asked]
-        seeds = range(cell.first + start, cell.first + start + len(keys))
-        for key, made in zip(
-            keys,
-            draw_cell(model, cell.method, self.profile.steps, seeds, resolved, baseline, conditions),
-            strict=True,
-        ):
+        for key, made in zip(keys, self._drawn(cell, start, len(keys)), strict=True):
             save_arrays(
                 self._sample(key),
                 labels=made.labels,
@@ -163,6 +171,20 @@ class Runner:
                 seconds=np.array(made.seconds),
                 verdict=np.array(json.dumps(made.verdict)),
             )
+
+    def _drawn(self, cell: Cell, start: int, count: int) -> list[Drawn]:
+        """Samples of a cell from `start` on."""
+        model = self.lab.model(cell.spec.anatomy)
+        asked = self._targets_of(cell)[start : start + count]
+        resolved, conditions, baseline = [], [], None
+        if cell.method.guidance is not None or cell.method.judged:
+            same = cell.spec == cell.measured
+            resolved = [t.resolved if same else resolve_like(self.lab, cell.spec, t) for t in asked]
+        if cell.method.conditioning is not None:
+            baseline = self.lab.baseline(cell.task, cell.method.conditioning, cell.spec.anatomy)
+            conditions = [condition_of(t, cell.measured) for t in asked]
+        seeds = range(cell.first + start, cell.first + start + count)
+        return draw_cell(model, cell.method, self.profile.steps, seeds, resolved, baseline, conditions)
 
     def _measure(self, cell: Cell, index: int, key: str, number_key: str) -> None:
         made = self.load(key)
@@ -210,17 +232,8 @@ class Runner:
         return self._targets[name]
 
     def _left(self, cell: Cell, here: int, later: Sequence[Cell]) -> str:
-        """Time for the samples that are missing, by what each method took so far."""
-        every = [x for paces in self._pace.values() for x in paces]
-        overall = sum(every) / len(every)
-
-        def pace(of: Cell) -> float:
-            known = self._pace.get(of.method.key)
-            return sum(known) / len(known) if known else overall
-
-        open_ = sum(pace(c) * sum(not self._sample(key).is_file() for key, _ in self._keys(c)) for c in later)
-        seconds = here * pace(cell) + open_
-        return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"
+        """Time for the samples that are missing, by what each kind took so far."""
+        return in_words(here * self.paces.of(cell) + sum(self.paces.of(c) * self._missing(c) for c in later))
 
     def _sample(self, key: str) -> Path:
         return self.lab.cache / "samples" / f"{key}.npz"
