@@ -25,8 +25,8 @@ def evaluate(
         str,
         typer.Argument(
             help="geometric, topological, partial-decoding, topological-speed, guidance-weight, "
-            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks; all of "
-            "them (all); or docs."
+            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks, "
+            "composition; all of them (all); realism (with --against); or docs."
         ),
     ],
     profile: Annotated[
@@ -80,6 +80,16 @@ def evaluate(
             "quick profile, whose few samples should not replace better results.",
         ),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="realism: a folder of NIfTI label maps of real hearts."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", help="realism: how these name their labels, a vocabulary or a YAML mapping."
+        ),
+    ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
     list_cells: Annotated[bool, typer.Option("--list", help="Say what would be run, and stop.")] = False,
 ) -> None:
@@ -101,6 +111,8 @@ def evaluate(
         anatomica evaluate all --profile here --list     # how long all of it will take here
 
         anatomica evaluate all --profile here            # every table, then the pages of docs
+
+        anatomica evaluate realism --profile here --against hearts --labels mapping.yaml
 
         anatomica evaluate docs     # results/ into the pages of docs, older tables marked
     """
@@ -140,6 +152,12 @@ def evaluate(
         return
     if name == "asks":
         output.result(run_asks(output.print, profile, samples, only, models, half, cache, out))
+        return
+    if name == "realism":
+        output.result(run_realism(output.print, profile, samples, models, against, labels, out))
+        return
+    if name == "composition":
+        output.result(run_composition(output.print, profile, samples, models, half, cache, out))
         return
     written = run(
         name,
@@ -186,6 +204,49 @@ def run_asks(
     amounts = samples or singles, triples, paper, phantoms
     found = asks.run(out, tell, names, *amounts, cache, models, half)  # type: ignore[arg-type]
     tell(asks.table(found["summary"]))
+    return found
+
+
+def run_realism(
+    tell,
+    profile: str,
+    samples: int | None,
+    models: Path | None,
+    against: Path | None,
+    labels: str | None,
+    out: Path,
+) -> dict[str, Any]:
+    """Phantoms and samples beside a folder of real hearts."""
+    from anatomica.cli.checks import writable_folder
+    from anatomica.evaluate.experiments import realism
+    from anatomica.evaluate.experiments.plan import profile as profile_of
+
+    if against is None:
+        raise AnatomicaError(
+            "evaluate realism needs real patients: --against FOLDER of NIfTI files of hearts"
+        )
+    if not against.is_dir():
+        raise AnatomicaError(f"{against} is not a folder of NIfTI files")
+    amount = samples or realism.SAMPLES[profile_of(profile).name]
+    writable_folder(out)
+    found = realism.run(out, tell, against, labels, amount, models)
+    tell(f"wrote {out / 'realism.md'} and .json")
+    return found
+
+
+def run_composition(
+    tell, profile: str, samples: int | None, models: Path | None, half: str, cache: Path, out: Path
+) -> dict[str, Any]:
+    """Several of the paper's tasks and named quantities together on one heart."""
+    from anatomica.cli.checks import writable_folder
+    from anatomica.evaluate.experiments import composition
+    from anatomica.evaluate.experiments.plan import profile as profile_of
+
+    check_half(half)
+    amount = samples or composition.SAMPLES[profile_of(profile).name]
+    writable_folder(out)
+    found = composition.run(out, tell, amount, cache, models, half)  # type: ignore[arg-type]
+    tell(f"wrote {out / 'composition.md'} and .json")
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anatomica.errors import AnatomicaError
-from anatomica.evaluate.experiments import asks
+from anatomica.evaluate.experiments import asks, composition
 from anatomica.evaluate.experiments.catalogue import EXPERIMENTS
 from anatomica.evaluate.experiments.estimate import Estimate, in_words
 from anatomica.evaluate.experiments.lab import Lab
@@ -39,7 +39,8 @@ def run_all(lab: Lab, profile: Profile, tell: Tell, out: Path, dry: bool = False
         found["written"] += run_one(runner, name, cells, out)
     singles, triples, paper, phantoms = asks.amounts(profile.name)
     asked = asks.run(out, tell, asks.ALL, singles, triples, paper, phantoms, lab.cache, lab.models, lab.half)
-    found["written"] += asked["written"]
+    together = composition.run(out, tell, composition.SAMPLES[profile.name], lab.cache, lab.models, lab.half)
+    found["written"] += asked["written"] + together["written"]
     for page in (page for page in PAGES if page.is_file() and out.resolve() == RESULTS.resolve()):
         update_page(page, out)
         found["written"].append(page)
@@ -69,7 +70,7 @@ def run_one(runner: Runner, name: str, cells: list[Cell], out: Path) -> list[Pat
 
 
 def lines(estimates: list[Estimate]) -> list[str]:
-    """The estimate as a table, the whole last; `asks` is not in it."""
+    """The estimate as a table, the whole last; `asks` and `composition` are not in it."""
     width = max(len(e.experiment) for e in estimates)
     rows = [
         f"{e.experiment:{width}} {e.samples:6} samples, {e.missing:6} missing, about {in_words(e.seconds)}"
@@ -77,4 +78,4 @@ def lines(estimates: list[Estimate]) -> list[str]:
     ]
     missing, seconds = sum(e.missing for e in estimates), sum(e.seconds for e in estimates)
     rows.append(f"{'all':{width}} {sum(e.samples for e in estimates):6} samples, {missing:6} missing, about ")
-    return [*rows[:-1], rows[-1] + in_words(seconds) + "; asks of named quantities come on top"]
+    return [*rows[:-1], rows[-1] + in_words(seconds) + "; asks and composition come on top"]
