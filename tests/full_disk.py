@@ -44,10 +44,10 @@ TIMES = re.compile(rb'"(made|seconds|cpu_seconds|elapsed_s|date|checksum)": [^,\
 
 
 def same_files(folder: Path) -> dict[str, bytes]:
-    """Every file's bytes; of JSON and HTML without times. run.json has only the seconds of drivers."""
+    """Every file's bytes; of JSON and HTML without times. run.json and paces.json have only seconds."""
     kept = {}
     for name, data in trees.tree_bytes(folder).items():
-        if str(name) == "run.json":
+        if str(name).rpartition("/")[2] in ("run.json", "paces.json"):
             continue
         if str(name).endswith((".json", ".jsonl", ".html")):
             data = TIMES.sub(b"", data)

@@ -81,6 +81,8 @@ def begin_in_view(
 
     Only tissues that not every training patient has are looked for.
     """
+    if not model.autoencoder.config.column:
+        asked = [goals_in(rows) for rows in asked]  # constraints have a window only in a column
     wanted = [asked_view(rows, model.table.tissues) for rows in asked]
     if not any(view.names or view.regions for view in wanted):
         return None
