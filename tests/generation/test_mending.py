@@ -217,6 +217,7 @@ def test_a_card_keeps_them_by_name() -> None:
         "whole": ["Lu", "Ca", "Ve"],
         "least": {},
         "joined": True,
+        "single": ["Lu", "Ca", "Ve"],
     }
     again = Neighbours.from_dict(kept, table)
     np.testing.assert_allclose(again.contact, SLABS.contact)
@@ -267,7 +268,7 @@ def test_a_met_target_is_not_mended_away(tmp_path, count: int, mended: int) -> N
 
 def test_generate_says_what_it_mended(tmp_path) -> None:
     """Beside neighbours that never touch, all that touches becomes one tissue."""
-    apart = Neighbours(np.zeros((4, 4)), np.zeros(4, bool), np.zeros(4), joined=False)
+    apart = Neighbours(np.zeros((4, 4)), np.zeros(4, bool), np.zeros(4), False, np.zeros(4, bool))
     model = replace(load_model(save_tiny_model(tmp_path)), neighbours=apart)
     (raw,) = generate(model, seeds=[3], options=Options(steps=2, tries=1, repair=False))
     (made,) = generate(model, seeds=[3], options=Options(steps=2, tries=1))

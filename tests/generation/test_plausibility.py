@@ -16,6 +16,7 @@ from anatomica.generation.plausibility import (
     detached,
     oddities,
     sentence,
+    split_tissues,
     strange_contacts,
     unusual_tissues,
 )
@@ -144,6 +145,24 @@ def test_what_lies_apart_is_odd_if_patients_are_in_one_piece(model: Model) -> No
     assert apart in oddities(joined, found)
     assert detached(joined, whole) == ()
     assert detached(replace(model, neighbours=neighbours_of([broken], len(model.table))), found) == ()
+
+
+def test_a_tissue_in_pieces_is_odd_if_patients_have_it_in_one(model: Model) -> None:
+    whole = np.zeros((16, 16, 16), np.uint8)
+    first = model.table.ids[1]
+    whole[2:14, 7, 7] = first
+    broken = whole.copy()
+    broken[7, 7, 7] = model.table.ids[2]  # still in one piece with the rest, but not by itself
+    affine = cube_affine(model.edge_mm, 16)
+    found = LabelMap(broken, affine, model.table)
+    known = replace(model, neighbours=neighbours_of([whole], len(model.table)))
+    (split,) = split_tissues(known, found)
+    assert (split.tissue, split.volume_ml) == (model.table.names[1], pytest.approx(5 * found.voxel_ml))
+    assert split in oddities(known, found)
+    assert split_tissues(known, LabelMap(whole, affine, model.table)) == ()
+    assert split_tissues(replace(model, neighbours=neighbours_of([broken], len(model.table))), found) == ()
+    cut = LabelMap(np.roll(broken, 2, 0), affine, model.table)
+    assert split_tissues(known, cut) == ()  # the side of the cube may part what is one
 
 
 def test_a_map_that_was_mended_all_over_is_no_anatomy(model: Model) -> None:

@@ -80,3 +80,18 @@ def test_a_window_further_down_differs_only_in_its_level():
     steps = (down - here)[:, 1][bone]
     torch.testing.assert_close(steps, steps[:1].expand_as(steps))
     assert steps[0] > 0
+
+
+def test_held_levels_are_constants_and_bone_is_not():
+    layer = ColumnLayer(3, 5)
+    with torch.no_grad():
+        layer.linear.weight[0] = 0  # the bone's row: what is left acts by the level alone
+    x = torch.randn(7, 3, requires_grad=True)
+    assert torch.equal(layer(x), layer(x, held=True))
+    (free,) = torch.autograd.grad(layer(x)[:, 1].sum(), x)
+    (held,) = torch.autograd.grad(layer(x, held=True)[:, 1].sum(), x)
+    assert free.abs().max() > 0
+    assert held.abs().max() == 0
+    (by_weight,) = torch.autograd.grad(layer(x, held=True)[:, 1].sum(), layer.linear.weight)
+    assert by_weight[0].abs().max() > 0
+    assert by_weight[1].abs().max() == 0

@@ -12,13 +12,11 @@ import torch
 from jaxtyping import UInt8
 
 from anatomica.anatomy.label_map import LabelMap
-from anatomica.measurement.pieces import contact_area, detached_voxels
-from anatomica.prior.neighbours import BEYOND
+from anatomica.measurement.pieces import contact_area, detached_voxels, voxels_apart
+from anatomica.prior.neighbours import APART, BEYOND
 from anatomica.prior.redraw import SIGMAS, WINDOW, redrawn
 from anatomica.prior.zoo import Model
 
-APART = 3e-5
-"""Less than this share of the cube may lie apart from the rest: 8 voxels of 64^3."""
 MIXED = 0.1
 """Repair may change this share of the tissue; it changes at most 0.02 of a held-out patient's."""
 AREA = 0.002
@@ -101,6 +99,20 @@ class Detached:
 
 
 @dataclass(frozen=True)
+class Split:
+    """A tissue in pieces, this much of it outside the largest, where every training patient has one piece."""
+
+    tissue: str
+    volume_ml: float
+
+    def __str__(self) -> str:
+        return f"{self.tissue} is in pieces ({self.volume_ml:.4g} mL apart from its largest)"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Patchwork:
     """A label map so mixed up that repair changed this share of its tissue."""
 
@@ -130,7 +142,7 @@ class Redrawn:
         return asdict(self)
 
 
-Oddity = Unusual | StrangeContact | Detached | Patchwork | Redrawn
+Oddity = Unusual | StrangeContact | Detached | Split | Patchwork | Redrawn
 
 
 def redrawn_places(model: Model, label_map: LabelMap) -> tuple[Redrawn, ...]:
@@ -183,13 +195,24 @@ def detached(model: Model, label_map: LabelMap) -> tuple[Detached, ...]:
     return (Detached(volume_ml),) if volume_ml > APART * model.edge_mm**3 / 1000 else ()
 
 
+def split_tissues(model: Model, label_map: LabelMap) -> tuple[Split, ...]:
+    """Tissues in pieces that training patients have in one piece; a tissue that the cube cuts may be."""
+    if model.neighbours is None:
+        return ()
+    apart = voxels_apart(label_map.table.index[label_map.array], len(model.table))
+    apart[~model.neighbours.single | (apart <= APART * label_map.array.size)] = 0
+    return tuple(
+        Split(model.table.names[c], float(apart[c] * label_map.voxel_ml)) for c in np.flatnonzero(apart)
+    )
+
+
 def oddities(model: Model, label_map: LabelMap, mended: int = 0) -> tuple[Oddity, ...]:
     """What makes a label map unlike the training patients; repair changed `mended` of its voxels.
 
     The constants of this file and `BEYOND` call few real cases odd: `anatomica train check` counts 1 of 143
     held-out hearts, 5 of 138 spines and none of 115 aortas and 109 coronaries (the shipped cards).
     """
-    rules = (unusual_tissues, strange_contacts, detached, redrawn_places)
+    rules = (unusual_tissues, strange_contacts, detached, split_tissues, redrawn_places)
     found = (f(model, label_map) for f in rules)
     share = mended / max(1, int((label_map.array > 0).sum()))
     patchwork = [Patchwork(share)] if share > MIXED else []

@@ -31,7 +31,7 @@ def jacobian(now: Prediction, probe: Probe, r: Resolved | Tissues) -> Float[Tens
     with torch.enable_grad():
         sliced = slice_trilinear(features, probe.points).detach().requires_grad_()
         heat = r.temperature if probe.temperature is None else probe.temperature
-        S = membership(field.decode(sliced, probe.points), r.selection, probe.union, heat)
+        S = membership(field.decode(sliced, probe.points, probe.held), r.selection, probe.union, heat)
         (by_slice,) = torch.autograd.grad((S * inside(probe.points)).sum(), sliced)
     taps = (field.bottleneck.weight.detach() * model.scaler.std.view(1, -1, 1, 1, 1)).flatten(1)
     parts, share = corners(probe.points, features.shape[1:4])

@@ -159,7 +159,8 @@ def _polish_one(
     for turn in range(steps + 1):
         z = base + scale * step
         now = Prediction.of(model, z)
-        found: list[Asked] = [(p, r) for r, v in seen for p in certified_probes(now, r, v, settings)]
+        certified = ((p, r) for r, v in seen for p in certified_probes(now, r, v, settings))
+        found: list[Asked] = [(replace(p, held=True), r) for p, r in certified]
         named = [] if levels is None else levels.rows(now)
         asked = [*(probe.rho for probe, _ in found), *(x.rho for x in named)]
         beside = [] if mend is None else _not_as_in_patients(now, n, mend, usual)

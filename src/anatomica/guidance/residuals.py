@@ -49,7 +49,7 @@ class Probe:
     The residuals come in equal blocks of e, one per domain or feature, and each point acts only on its
     owner's block: `slope` is d rho / d S of that block. `rho` is 0 where a residual is switched off (an
     invalid domain, a padded feature). `union` says which S the derivative is by. `temperature` divides the
-    logits (None: the constraint's own).
+    logits (None: the constraint's own). With `held` a column's levels stay, and only bone may move.
     """
 
     rho: Float[Tensor, "b r"]
@@ -58,6 +58,7 @@ class Probe:
     owner: Int64[Tensor, " p"]
     union: Union
     temperature: float | None = None
+    held: bool = False
 
 
 def geometric_probe(

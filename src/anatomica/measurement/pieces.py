@@ -80,6 +80,20 @@ def detached_voxels(labels: UInt8[np.ndarray, "x y z"]) -> int:
     return int(sizes.sum() - sizes.max(initial=0))
 
 
+def voxels_apart(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Int[np.ndarray, " C"]:
+    """How many voxels of each class lie outside its largest piece (26-connected).
+
+    0 for the background, and for a tissue that the cube's side cuts: what joins its pieces may lie outside.
+    """
+    apart = np.zeros(classes, np.int64)
+    for c, box in enumerate(ndimage.find_objects(labels, classes - 1), start=1):
+        if box is not None and all(
+            b.start > 0 and b.stop < n for b, n in zip(box, labels.shape, strict=True)
+        ):
+            apart[c] = detached_voxels((labels[box] == c).view(np.uint8))
+    return apart
+
+
 def contact_area(labels: UInt8[np.ndarray, "x y z"], classes: int) -> Float[np.ndarray, "C C"]:
     """The area that each two classes share, along voxel faces, as a share of one of the cube's sides."""
     faces = np.zeros((classes + 1, classes + 1))

@@ -50,8 +50,9 @@ class ColumnLayer(nn.Module):
         self.places = places
         self.register_buffer("levels", torch.arange(1.0, classes), persistent=False)
 
-    def forward(self, x: Float[Tensor, "*p width"]) -> Float[Tensor, "*p logits"]:
+    def forward(self, x: Float[Tensor, "*p width"], held: bool = False) -> Float[Tensor, "*p logits"]:
         bone, level = self.linear(x).unflatten(-1, (self.places, 2)).unbind(-1)
+        level = level.detach() if held else level
         return column_logits(bone, level, self.levels).flatten(-2)
 
     def bone_and_level(self, x: Float[Tensor, "*p width"]) -> tuple[Tensor, Tensor]:

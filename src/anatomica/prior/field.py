@@ -101,8 +101,14 @@ class Field(nn.Module):
     ) -> Float[Tensor, "b p C"]:
         return self.at(self.prepare(z), points)
 
-    def decode(self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"]) -> Float[Tensor, "*p C"]:
-        return self.mlp(sliced + self.from_position(self.fourier(points)))
+    def decode(
+        self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"], held: bool = False
+    ) -> Float[Tensor, "*p C"]:
+        """Logits; with `held` the levels of a column are constants to autograd."""
+        hidden, last = sliced + self.from_position(self.fourier(points)), self.mlp[-1]
+        if held and isinstance(last, ColumnLayer):
+            return last(self.mlp[:-1](hidden), held=True)
+        return self.mlp(hidden)
 
 
 def corners(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -108,7 +109,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     found, floors = qualities(runner, tasks)
     quality = {f.cell.name: q for f, q in zip(tasks, found, strict=True)}
     head = ("Approach", "n", *(f"{title} %" for title in VERDICTS.values()))
-    text = "# Validity\n\n" + verdict(tasks, simple, quality) + "\n"
+    text = "# Validity\n\n" + verdict(tasks, simple, quality) + "\n" + _true_patients(out)
     rows = [[f.cell.task, *_shares([f]), *_quality(f, tasks, quality), f"{seconds([f]):.1f}"] for f in tasks]
     text += markdown(("Task", *head, "FMD", "of uncond.", "1-NNA", "s"), rows)
     text += "\n## One tissue, one volume\n\n"
@@ -127,6 +128,20 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     summary = {f.cell.name: _summary(f, quality.get(f.cell.name)) for f in done}
     write_results(runner, done, out, NAME, text, summary)
     gallery(runner, [f for f in tasks if f.cell.method.key == OURS.key], out / f"{NAME}.png")
+
+
+def _true_patients(out: Path) -> str:
+    """What `anatomica bench floor` has measured of true patients: nobody should meet more than they do."""
+    path = out / "floor.json"
+    if not path.is_file():
+        return ""
+    found = json.loads(path.read_text())
+    rows = found["floors"] | found["counts"]
+    shares = (f"{name} {100 * row.get('patients', row.get('own')):.0f}" for name, row in rows.items())
+    return (
+        f"Of {found['patients']} true patients of each task, voxelised twice, so many % meet on the finer "
+        f"grid all that their coarser label map asks for (`anatomica bench floor`): {', '.join(shares)}.\n\n"
+    )
 
 
 def share(done: Iterable[Finished], key: str) -> Interval:

@@ -16,6 +16,7 @@ from scipy import ndimage
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.generation.repair.bridging import bridge
 from anatomica.generation.repair.narrowing import narrow
+from anatomica.generation.repair.parting import part
 from anatomica.measurement.pieces import Pieces, find_pieces
 from anatomica.prior.neighbours import BEYOND, Neighbours
 from anatomica.prior.zoo import Model
@@ -43,8 +44,11 @@ def mend(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np
     mended = close_gaps(join_misplaced(labels, neighbours), neighbours)
     if not neighbours.in_a_row:
         return mended
-    narrowed = narrow(mended, BEYOND * np.append(np.diag(neighbours.contact, 1), 0.0))
-    return mended if np.array_equal(narrowed, mended) else join_misplaced(narrowed, neighbours)
+    widest = BEYOND * np.append(np.diag(neighbours.contact, 1), 0.0)
+    narrowed = narrow(mended, widest)
+    if not np.array_equal(narrowed, mended):
+        narrowed = join_misplaced(narrowed, neighbours)
+    return part(narrowed, widest)
 
 
 def as_in_patients(labels: UInt8[np.ndarray, "x y z"], neighbours: Neighbours) -> UInt8[np.ndarray, "x y z"]:
