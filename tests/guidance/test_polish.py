@@ -7,8 +7,9 @@ from anatomica.generation.draw import decode
 from anatomica.guidance.gauss_newton import Settings
 from anatomica.guidance.polish import certified_probes, certified_voxels, polish
 from anatomica.guidance.prediction import Prediction
-from anatomica.guidance.residuals import Probe, certified_topological_probe
+from anatomica.guidance.residuals import Probe
 from anatomica.guidance.sub_voxel import measure_fine
+from anatomica.guidance.topological_residuals import certified_topological_probe
 from anatomica.measurement.certificate import certificate
 from anatomica.measurement.homology import betti_numbers
 from anatomica.measurement.parse import membership
@@ -109,7 +110,7 @@ def test_residuals_beyond_one_are_features_too_many_or_too_few(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(8))
 def test_hardly_a_voxel_has_to_rise_and_to_sink(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With every feature taking its nearer end it is 10 voxels and more of these volumes."""
-    monkeypatch.setattr("anatomica.guidance.residuals.CRITICAL", 1000)
+    monkeypatch.setattr("anatomica.guidance.topological_residuals.CRITICAL", 1000)
     S = torch.sigmoid(torch.randn(12, 12, 12, generator=torch.Generator().manual_seed(seed)))
     probe, voxel = level_probe(S, BettiPrior(b0=1, b1=0, b2=0))
     up, down = (set(voxel[sign * probe.rho[0] > 0].tolist()) for sign in (-1, 1))

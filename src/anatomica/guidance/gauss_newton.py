@@ -18,8 +18,8 @@ from anatomica.guidance.residuals import (
     Probe,
     filling_probe,
     geometric_probe,
-    topological_probe,
 )
+from anatomica.guidance.topological_residuals import topological_probe
 from anatomica.guidance.usual_volumes import UsualVolumes
 from anatomica.measurement.goals import Goal
 from anatomica.measurement.moments import measure_moments

@@ -19,10 +19,10 @@ from anatomica.guidance.residuals import (
     Probe,
     Voxels,
     certified_probe,
-    certified_topological_probe,
     geometric_probe,
 )
-from anatomica.guidance.sub_voxel import FINER, fine_domains, fine_margin
+from anatomica.guidance.sub_voxel import FINER, calibre_reach, fine_domains, fine_margin
+from anatomica.guidance.topological_residuals import certified_topological_probe, moved_borders
 from anatomica.guidance.usual_volumes import UsualVolumes
 from anatomica.measurement.goals import Goal
 from anatomica.measurement.placing import Resolved, of_sample
@@ -78,7 +78,7 @@ def polish(
         one = _polish_named(model, own, named, z[i : i + 1], n, settings, steps)
         if steps and any(r.wanted.betti is not None for r in own):
             finer = [_finer_counts(r) for r in own]
-            one = _polish_one(model, finer, one, n, settings, min(steps, FINE_STEPS))
+            one = _polish_one(model, finer, one, n, settings, min(steps, FINE_STEPS), moved=True)
         polished.append(one)
     return torch.cat(polished)
 
@@ -125,10 +125,10 @@ def polish_mended(
         now = Prediction.of(model, one)
         wrong = WrongVoxels.of(now, n, mend)
         if len(wrong) or (usual is not None and usual.unusual(wrong.mass)):
-            own = [of_sample(r, i).to(model.scaler.mean) for r in resolved]
+            own = [_finer_counts(of_sample(r, i).to(model.scaler.mean)) for r in resolved]
             named = [g for g in goals[i % len(goals)] if g.guided] if goals else []
             levels = Certified.of(now, named, n) if named else None
-            one = _polish_one(model, own, one, n, settings, MEND_STEPS, levels, mend, usual)
+            one = _polish_one(model, own, one, n, settings, MEND_STEPS, levels, mend, usual, moved=True)
         mended.append(one)
     return torch.cat(mended)
 
@@ -151,7 +151,9 @@ def _polish_one(
     levels: Certified | None = None,
     mend: Mend | None = None,
     usual: UsualVolumes | None = None,
+    moved: bool = False,
 ) -> Float[Tensor, "1 c h w d"]:
+    """The steps of one sample; with `moved` counts must hold with their borders moved as well."""
     best, least, worst = z, (sys.maxsize, 0.0), float("inf")
     base, last = z, float("inf")
     step, scale = torch.zeros_like(z), 1.0
@@ -159,7 +161,11 @@ def _polish_one(
     for turn in range(steps + 1):
         z = base + scale * step
         now = Prediction.of(model, z)
-        certified = ((p, r) for r, v in seen for p in certified_probes(now, r, v, settings))
+        certified = (
+            (p, r)
+            for r, v in seen
+            for p in certified_probes(now, r, v, settings, calibre_reach(now, r, n) if moved else 0.0)
+        )
         found: list[Asked] = [(replace(p, held=True), r) for p, r in certified]
         named = [] if levels is None else levels.rows(now)
         asked = [*(probe.rho for probe, _ in found), *(x.rho for x in named)]
@@ -200,8 +206,13 @@ def certified_voxels(model: Model, r: Resolved, n: int) -> Voxels | None:
     return Voxels.of(r.domains.to(model.scaler.mean).points()[None], n) if r.wanted.any_moment else None
 
 
-def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settings: Settings) -> list[Probe]:
-    """One sample's residuals as the certificate will measure them on a label map's voxels."""
+def certified_probes(
+    now: Prediction, r: Resolved, voxels: Voxels | None, settings: Settings, reach: float = 0.0
+) -> list[Probe]:
+    """One sample's residuals as the certificate will measure them on a label map's voxels.
+
+    Counts have residuals of the border moved by `reach` as well, if that is not zero.
+    """
     found, r = [], r.to(now.z)
     X = r.domains.points()[None]
     if voxels is not None:
@@ -210,14 +221,29 @@ def certified_probes(now: Prediction, r: Resolved, voxels: Voxels | None, settin
         found += [probe, sub_voxel_probe(now, r, voxels.n), *fillings(now, mass, X, r, settings)]
     if r.wanted.betti is not None:
         for k in r.valid_domains:
-            S = now.margin(X[:, k], r, settings.skip)
-            probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
-            if not probe.rho.shape[1] and settings.skip:
-                # It looks met, but a speck of one voxel may lie between the points that were decoded.
-                S = now.margin(X[:, k], r, 0.0)
-                probe = certified_topological_probe(S, X[:, k], r.wanted.betti)
-            found.append(probe)
+            found += _count_probes(now, r, k, X[:, k], settings, reach)
     return [*found, *certified_outside_probe(now, r)]
+
+
+def _count_probes(
+    now: Prediction, r: Resolved, k: int, X: Float[Tensor, "1 a e g 3"], settings: Settings, reach: float
+) -> list[Probe]:
+    """The residuals of one domain's counts, and of those with the border moved both ways by `reach`."""
+    betti = r.wanted.betti
+    assert betti is not None
+    S = now.margin(X, r, settings.skip)
+    found = [certified_topological_probe(S, X, betti)]
+    if not found[0].rho.shape[1] and settings.skip:
+        # It looks met, but a speck of one voxel may lie between the points that were decoded.
+        S = now.margin(X, r, 0.0)
+        found = [certified_topological_probe(S, X, betti)]
+    if reach:
+        spacing = [float(s) / m for s, m in zip(r.domains.s[k].tolist(), r.domains.grid, strict=True)]
+        found += [
+            certified_topological_probe(m.S[None], X, betti, m.source)
+            for m in moved_borders(S[0], spacing, reach)
+        ]
+    return found
 
 
 def sub_voxel_probe(now: Prediction, r: Resolved, n: int) -> Probe:

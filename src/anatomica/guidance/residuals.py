@@ -6,36 +6,27 @@ S_i. A `Probe` holds both for one constraint: the points that matter, S there, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from anatomica.anatomy.frame import Frame
-from anatomica.guidance.potentials import most
-from anatomica.measurement.homology import PersistencePairs, persistence_pairs
 from anatomica.measurement.moments import Moments, measure_moments
 from anatomica.measurement.parse import Union
 from anatomica.measurement.placing import Resolved
 from anatomica.prior.field import corners
-from anatomica.spec.quantities import BettiPrior
 
 UNSATURATED = 1e-3
 """S (1 - S) below this is saturated: a point there hardly moves, and is left out of the derivative."""
-STRONGEST = 8
-"""How many features to suppress at a time, the most persistent first."""
-CRITICAL = 32
-"""How many births and deaths of a label map to move at a time, the farthest off first."""
 EMPTY = 0.2
 """A domain with less than this share of the mass it should have is empty."""
 EMPTY_TEMPERATURE = 8.0
 """Divides the logits in an empty domain, where probabilities are too flat to have a slope."""
 FILLING_TOLERANCE = 0.2
 """A mean probability within this of 1 counts as one tolerance."""
-TOPOLOGY_TOLERANCE = 0.1
-"""A persistence within this of 0 or 1 counts as one tolerance."""
 LEVEL_TOLERANCE = 0.4
 """A logit this far beyond 0 (a probability of 0.6) is on the right side of a label map's border for sure."""
 SURE = 1e-4
@@ -210,105 +201,3 @@ def _geometric(m: Moments, r: Resolved, frame: Frame) -> Float[Tensor, "b k e"]:
         mask = valid if q.any_mass else enough
         parts.append(mask[..., None] * q.off(m, r.domains, target) / allowed)
     return torch.cat(parts, dim=-1)
-
-
-def topological_probe(S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], prior: BettiPrior) -> Probe:
-    """Residuals "persistence is 1" of the B features to preserve and "is 0" of the strongest others.
-
-    Each acts on two voxels, the feature's birth and death.
-    """
-    pairs = _pairs(S, prior)
-    keep = most(pairs, pairs.persistence, prior)
-    asked = []
-    for sample in range(len(S)):
-        here = pairs.batch == sample
-        wanted, others = (here & keep).nonzero()[:, 0], (here & ~keep).nonzero()[:, 0]
-        strongest = others[pairs.persistence[others].argsort(descending=True)[:STRONGEST]]
-        chosen = torch.cat([wanted, strongest])
-        rho = (pairs.persistence[chosen] - keep[chosen].to(S)) / TOPOLOGY_TOLERANCE
-        voxel = torch.stack([pairs.birth_voxel[chosen], pairs.death_voxel[chosen]], dim=1)
-        slope = S.new_tensor([1.0, -1.0]).expand_as(voxel) / TOPOLOGY_TOLERANCE
-        asked.append((rho, voxel, slope))
-    return _critical_probe(asked, X)
-
-
-def certified_topological_probe(
-    S: Float[Tensor, "b a e g"], X: Float[Tensor, "b a e g 3"], prior: BettiPrior
-) -> Probe:
-    """Residuals of the label map S > 1/2: births and deaths on the wrong side of 1/2, and those close to it.
-
-    A feature is in the label map if it is born above 1/2 and dies below. The B features with the largest
-    margin must exceed 1/2 by at least one tolerance; all others must miss it by as much, in their birth or
-    their death. So a residual beyond 1 is a feature too many or too few, and each acts on one voxel. Levels
-    are logits, which have a slope however sure the field is. A sample that has the Betti numbers has no
-    residuals.
-    """
-    pairs = _pairs(S, prior)
-    birth, death = (torch.logit(level, SURE) / LEVEL_TOLERANCE for level in (pairs.birth, pairs.death))
-    keep = most(pairs, torch.minimum(birth, -death), prior)
-    alive = (birth > 0) & (death <= 0)
-    asked = []
-    for sample in range(len(S)):
-        here = pairs.batch == sample
-        counts = [int((here & alive & (pairs.dim == d)).sum()) for d in range(3)]
-        met = all(b is None or b == count for b, count in zip(prior.numbers, counts, strict=True))
-        kept, others = (here & keep).nonzero()[:, 0], (here & ~keep).nonzero()[:, 0]
-        born_less = _which_end(pairs, birth, death, others)
-        rho = torch.cat(
-            [
-                (birth[kept] - 1).clamp_max(0),
-                (death[kept] + 1).clamp_min(0),
-                (birth[others[born_less]] + 1).clamp_min(0),
-                (death[others[~born_less]] - 1).clamp_max(0),
-            ]
-        )
-        at = (pairs.birth_voxel, pairs.death_voxel) * 2
-        rows = (kept, kept, others[born_less], others[~born_less])
-        voxel = torch.cat([voxels[i] for voxels, i in zip(at, rows, strict=True)])
-        farthest = rho.abs().argsort(descending=True)[: 0 if met else CRITICAL]
-        rho, voxel = rho[farthest], voxel[farthest]
-        p = S[sample].flatten()[voxel].clamp(SURE, 1 - SURE)
-        slope = (rho != 0) / (LEVEL_TOLERANCE * p * (1 - p))
-        asked.append((rho, voxel[:, None], slope[:, None]))
-    return _critical_probe(asked, X)
-
-
-def _which_end(
-    pairs: PersistencePairs, birth: Tensor, death: Tensor, others: Int64[Tensor, " n"]
-) -> Bool[Tensor, " n"]:
-    """Whether an unwanted feature should be born lower rather than die higher: whichever is nearer.
-
-    Joining a component may close a loop at the same voxel, which would then have to rise and to sink. The one
-    of the two features for which the other end costs less takes that.
-    """
-    cost = {True: birth[others] + 1, False: 1 - death[others]}
-    born_less = cost[True] <= cost[False]
-    present = torch.minimum(cost[True], cost[False]) > 0
-    rising = {int(pairs.death_voxel[others[i]]): i for i in (present & ~born_less).nonzero()[:, 0].tolist()}
-    for i in (present & born_less).nonzero()[:, 0].tolist():
-        rival = rising.get(int(pairs.birth_voxel[others[i]]))
-        if rival is not None:
-            loser = i if cost[False][i] <= cost[True][rival] else rival
-            born_less[loser] = ~born_less[loser]
-    return born_less
-
-
-def _pairs(S: Float[Tensor, "b a e g"], prior: BettiPrior) -> PersistencePairs:
-    """The features of the dimensions that have a prior."""
-    return persistence_pairs(S.detach(), dims=[d for d, b in enumerate(prior.numbers) if b is not None])
-
-
-def _critical_probe(
-    asked: Sequence[tuple[Float[Tensor, " n"], Int64[Tensor, "n v"], Float[Tensor, "n v"]]],
-    X: Float[Tensor, "b a e g 3"],
-) -> Probe:
-    """Every sample's residuals, the voxels that each acts on and the slopes there, padded to the most."""
-    count, each = max(len(rho) for rho, _, _ in asked), asked[0][1].shape[1]
-    rho = X.new_zeros(len(X), count)
-    voxel = torch.zeros(len(X), count, each, dtype=torch.long, device=X.device)
-    slope = X.new_zeros(len(X), count, each)
-    for sample, (off, acts_on, by) in enumerate(asked):
-        rho[sample, : len(off)], voxel[sample, : len(off)], slope[sample, : len(off)] = off, acts_on, by
-    at = voxel.flatten(1)[..., None].expand(-1, -1, 3)
-    owner = torch.arange(count, device=X.device).repeat_interleave(each)
-    return Probe(rho, torch.gather(X.flatten(1, -2), 1, at), slope.flatten(1)[:, None], owner, "margin")

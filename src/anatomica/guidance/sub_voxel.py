@@ -105,11 +105,11 @@ def _counts(now: Prediction, r: Resolved, n: int) -> tuple[tuple[tuple[str, Bett
         )
         there = now.margin(one.points(), r, SKIP)[0].cpu().numpy() > 0.5
         spacing = [float(s) / m for s, m in zip(one.s[0].tolist(), grid, strict=True)]
-        counts.append(conditions(there, spacing, _calibre(now, r, n)))
+        counts.append(conditions(there, spacing, calibre_reach(now, r, n)))
     return tuple(counts)
 
 
-def _calibre(now: Prediction, r: Resolved, n: int) -> float:
+def calibre_reach(now: Prediction, r: Resolved, n: int) -> float:
     """How far a count must withstand a move of the border, in cube units: half an output voxel by default."""
     stated = r.constraint.calibre_mm
     return 0.5 / n if stated is None else stated / 2 / now.model.edge_mm
