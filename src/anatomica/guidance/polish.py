@@ -21,7 +21,7 @@ from anatomica.guidance.residuals import (
     certified_probe,
     geometric_probe,
 )
-from anatomica.guidance.sub_voxel import FINER, calibre_reach, fine_domains, fine_margin
+from anatomica.guidance.sub_voxel import FINER, SKIP, calibre_reach, fine_domains, fine_margin
 from anatomica.guidance.topological_residuals import certified_topological_probe, moved_borders
 from anatomica.guidance.usual_volumes import UsualVolumes
 from anatomica.measurement.goals import Goal
@@ -231,9 +231,9 @@ def _count_probes(
     """The residuals of one domain's counts, and of those with the border moved both ways by `reach`."""
     betti = r.wanted.betti
     assert betti is not None
-    S = now.margin(X, r, settings.skip)
+    S = now.margin(X, r, SKIP if reach else settings.skip)
     found = [certified_topological_probe(S, X, betti)]
-    if not found[0].rho.shape[1] and settings.skip:
+    if not found[0].rho.shape[1] and settings.skip and not reach:
         # It looks met, but a speck of one voxel may lie between the points that were decoded.
         S = now.margin(X, r, 0.0)
         found = [certified_topological_probe(S, X, betti)]
