@@ -244,6 +244,7 @@ def test_masks_and_folders_of_label_maps(patient, tmp_path) -> None:
         ("FILE --to dicom-seg", "no SNOMED CT code"),
         ("FOLDER --to stl", "give --anatomy"),
         ("nowhere.nii.gz --to stl", "no such file"),
+        ("nowhere --to stl", "no such file"),
         ("NOTHING --to stl", "nothing: the folder holds no label map"),
         ("NOTHING --to stl --anatomy cardiac", "nothing: the folder holds no label map"),
         ("EMPTY --to stl", "empty.nii.gz: the label map has no tissue"),

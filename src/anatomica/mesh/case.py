@@ -28,6 +28,8 @@ def cases(source: Path, about: Anatomy | None, mapping: str | None) -> list[Path
     A folder that `anatomica generate` wrote holds label maps. Of any other folder the anatomy tells: files
     that are named after its tissues are masks.
     """
+    if not source.exists():
+        raise AnatomicaError(f"{source}: no such file or folder")
     if not source.is_dir():
         return [source]
     files = sorted(p for p in source.iterdir() if is_nifti(p))

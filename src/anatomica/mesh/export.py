@@ -106,9 +106,9 @@ def export(
     tick: Tick = lambda *_: None,
 ) -> Exported:
     """Write what the options ask of one label map into a folder; `find` is asked for the latent's model."""
-    name = case_name(path)
     if not path.exists():
         raise AnatomicaError(f"{path}: no such file or folder")
+    name = case_name(path)
     own = field_of(path, find)
     book = _Book(out, name, _origin(path, about, mapping, options.tissues, own), options.overwrite)
     surface_kinds = book.missing("surface", {}, options.of(SURFACES))
