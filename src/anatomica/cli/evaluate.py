@@ -150,6 +150,11 @@ def evaluate(
             )
         )
         return
+    if list_cells and name in ("asks", "realism", "composition"):
+        planned = planned_draws(name, profile, samples, only)
+        output.print("\n".join(planned))
+        output.result({"planned": planned})
+        return
     if name == "asks":
         output.result(run_asks(output.print, profile, samples, only, models, half, cache, out))
         return
@@ -178,6 +183,23 @@ def evaluate(
         output.quiet,
     )
     output.result(written)
+
+
+def planned_draws(name: str, profile: str, samples: int | None, only: list[str] | None) -> list[str]:
+    """What an experiment without cells would draw, a line each."""
+    from anatomica.evaluate.experiments import asks, composition, realism
+    from anatomica.evaluate.experiments.plan import profile as profile_of
+
+    profile = profile_of(profile).name
+    if name == "asks":
+        singles, triples, paper, _ = asks.amounts(profile)
+        counts = f"{samples or singles} single asks, {triples} triples, {paper} of the paper's task"
+        return [f"{anatomy}: {counts} {asks.PAPER[anatomy]}" for anatomy in only or asks.ALL]
+    if name == "realism":
+        count = samples or realism.SAMPLES[profile]
+        return [f"{count} phantoms, {count} unconditional samples and {count} of {realism.TASK}"]
+    found = composition.draws(samples or composition.SAMPLES[profile], asks.FIRST["test"])
+    return [f"{one.kind}: {', '.join(one.texts)}" for one in found]
 
 
 def run_asks(

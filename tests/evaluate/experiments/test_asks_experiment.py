@@ -62,3 +62,10 @@ def test_a_reference_shows_what_the_task_is_about() -> None:
     """The window of phantom 3500002 has none of T6 to T8, so another one is taken."""
     found = reference(load_model("spinal"), task(PAPER["spinal"]), 3_500_002)
     assert all((found.array == found.table[name].id).any() for name in ("T6", "T7", "T8"))
+
+
+def test_the_papers_task_is_of_the_same_anatomy() -> None:
+    """Otherwise no patient has a domain of it, and the experiment ends there."""
+    assert PAPER.keys() == KEYS.keys()
+    for anatomy, name in PAPER.items():
+        assert task(name).anatomy == anatomy

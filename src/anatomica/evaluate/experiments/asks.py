@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from anatomica.anatomy.catalogue import ANATOMIES
 from anatomica.anatomy.label_map import LabelMap
 from anatomica.data.cache import Half
@@ -17,7 +19,9 @@ from anatomica.data.phantoms import phantom
 from anatomica.errors import AnatomicaError
 from anatomica.evaluate.experiments.identity import code_version, content_hash
 from anatomica.evaluate.experiments.store import load_numbers, save_numbers
-from anatomica.evaluate.provenance import PICTURES, provenance
+from anatomica.evaluate.experiments.tables import shown
+from anatomica.evaluate.metrics.bootstrap import share_interval
+from anatomica.evaluate.provenance import PICTURES, commit, provenance
 from anatomica.files import write_json, write_text
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
@@ -96,7 +100,7 @@ TRIPLES = {
 """Asked together: the first equal, the second in a range, the third at most a share of the fourth."""
 PAPER = {
     "cardiac": "right-ventricle",
-    "aortic": "aortic-trunk",
+    "aortic": "multiscale-aorta-small",
     "spinal": "multiscale-spine-small",
     "coronary": "multiscale-vessel-small",
 }
@@ -279,7 +283,8 @@ def run(
             "provenance": provenance("evaluate.experiments.asks", hashes),
         }
         write_json(out / "asks.json", content)
-        write_text(out / "asks.md", table(summary) + failures(rows))
+        made_by = f"\nMade by `anatomica evaluate asks`, commit {commit()}, {half} targets.\n"
+        write_text(out / "asks.md", table(summary) + failures(rows) + made_by)
     return {"summary": summaries(rows), "written": [out / "asks.md", out / "asks.json"]}
 
 
@@ -312,16 +317,24 @@ def table(summary: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# Asks without a reference, one draw each",
         "",
-        "| anatomy | asked | draws | met | valid | CPU s a draw | times the paper's task |",
+        "Percentages with 95 % intervals (Wilson's). A triple is one equality, one range and one relation.",
+        "",
+        "| anatomy | asked | draws | met % | valid % | CPU s a draw | times the paper's task |",
         "|---|---|---|---|---|---|---|",
     ]
     for x in summary:
         times = "" if x["times_the_paper"] is None else f"{x['times_the_paper']:.2f}"
+        met, valid = (_percent(x[key], x["draws"]) for key in ("met", "valid"))
         lines.append(
-            f"| {x['anatomy']} | {x['kind']} | {x['draws']} | {x['met']:.0%} | {x['valid']:.0%} "
+            f"| {x['anatomy']} | {x['kind']} | {x['draws']} | {met} | {valid} "
             f"| {x['cpu_seconds']:.1f} | {times} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _percent(share: float, draws: int) -> str:
+    hits = np.arange(draws) < round(share * draws)
+    return shown(share_interval(hits), scale=100)
 
 
 def failures(rows: Sequence[Drawn]) -> str:
