@@ -117,7 +117,7 @@ def check(
 
     Of samples: volumes, Frechet distance, Dice to the nearest training patient. The card also gets which
     tissues touch in the training patients, by which `anatomica generate` repairs label maps, and percentiles
-    of their named quantities (see: anatomica quantities).
+    of their named quantities if it has none (see: anatomica quantities population).
 
     Example: `anatomica train check models/cardiac --data caches/cardiac`
     """
@@ -159,7 +159,7 @@ def check(
         ).as_dict(),
         "samples": quality(prior, maps, held_out, samples),
     }
-    if entries(prior.anatomy):
+    if entries(prior.anatomy) and "quantities" not in prior.card:  # those of more patients are kept
         measured_maps = maps[:MEASURED].numpy()
         patients = (prior.label_map(one) for one in measured_maps)
         source = f"{len(measured_maps)} training patients at {prior.n}^3"
