@@ -107,7 +107,7 @@ def make_recipe(
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a report.json of `anatomica generate`, checked: it may be someone else's."""
     if not path.exists():
-        raise AnatomicaError(f"{path}: no such file")
+        raise AnatomicaError(f"{path} is not a report.json of anatomica generate (there is no such file)")
     try:
         data = json.loads(_head(path))["recipe"]
         spec = None if data["spec"] is None else Spec.model_validate(data["spec"])
