@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -194,12 +195,22 @@ def planned_draws(name: str, profile: str, samples: int | None, only: list[str] 
     if name == "asks":
         singles, triples, paper, _ = asks.amounts(profile)
         counts = f"{samples or singles} single asks, {triples} triples, {paper} of the paper's task"
-        return [f"{anatomy}: {counts} {asks.PAPER[anatomy]}" for anatomy in only or asks.ALL]
+        return [f"{anatomy}: {counts} {asks.PAPER[anatomy]}" for anatomy in asked_anatomies(only)]
     if name == "realism":
         count = samples or realism.SAMPLES[profile]
         return [f"{count} phantoms, {count} unconditional samples and {count} of {realism.TASK}"]
     found = composition.draws(samples or composition.SAMPLES[profile], asks.FIRST["test"])
     return [f"{one.kind}: {', '.join(one.texts)}" for one in found]
+
+
+def asked_anatomies(only: list[str] | None) -> Sequence[str]:
+    """The anatomies that `evaluate asks` runs; a name that is none of them is an error that lists them."""
+    from anatomica.evaluate.experiments import asks
+
+    for name in only or ():
+        if name not in asks.ALL:
+            raise AnatomicaError(f"--only {name!r} is not an anatomy here: {', '.join(asks.ALL)}")
+    return only or asks.ALL
 
 
 def run_asks(
@@ -218,11 +229,8 @@ def run_asks(
 
     check_half(half)
     singles, triples, paper, phantoms = asks.amounts(profile)
-    for name in only or ():
-        if name not in asks.ALL:
-            raise AnatomicaError(f"--only {name!r} is not an anatomy here: {', '.join(asks.ALL)}")
+    names = asked_anatomies(only)
     writable_folder(out)
-    names = only or asks.ALL
     amounts = samples or singles, triples, paper, phantoms
     found = asks.run(out, tell, names, *amounts, cache, models, half)  # type: ignore[arg-type]
     tell(asks.table(found["summary"]))
