@@ -225,6 +225,8 @@ def denoiser(
 ) -> None:
     """The diffusion model in the latent space of the run's autoencoder, or of the model of --from.
 
+    With --from the noise levels of its training and the components of its Gaussian stay those of the start.
+
     Examples:
 
         anatomica train denoiser -a cardiac -d caches/cardiac -o runs/cardiac --minutes 40
@@ -246,6 +248,8 @@ def denoiser(
     else:
         model, _ = _autoencoder_of(out, about)
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
+    if known is not None and known.denoiser.config.components:
+        config = dataclasses.replace(config, edm=known.denoiser.config)
     maps, _ = _load(data, config)
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
