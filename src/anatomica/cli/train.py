@@ -217,6 +217,14 @@ def denoiser(
     optimizer: Optimizer = None,
     seed: Seed = 0,
     start: From = None,
+    fine: Annotated[
+        Path | None,
+        typer.Option(
+            "--fine",
+            help="A cache of the same patients on a finer grid: latents are encoded from each tissue's share "
+            "of a voxel, which says where in it a border lies.",
+        ),
+    ] = None,
     resume: Resume = False,
     device: Device = "cpu",
     bf16: Bf16 = False,
@@ -234,7 +242,10 @@ def denoiser(
         anatomica train denoiser -a cardiac -d caches/mine -o runs/mine --from cardiac --minutes 20
 
         anatomica train export runs/mine --from cardiac -d caches/mine -o models/mine
+
+        anatomica train denoiser -d caches/aortic --fine caches/aortic-128 -o runs/aortic --from aortic
     """
+    from anatomica.data.dataset import LabelMapDataset
     from anatomica.prior.presets import preset as preset_of
     from anatomica.prior.training.run import has_autoencoder
     from anatomica.prior.training.train import RunOptions, train_denoiser
@@ -250,7 +261,15 @@ def denoiser(
     config = dataclasses.replace(config, train_denoiser=training, autoencoder=model.config)
     if known is not None and known.denoiser.config.components:
         config = dataclasses.replace(config, edm=known.denoiser.config)
-    maps, _ = _load(data, config)
+    if fine is None:
+        maps = LabelMapDataset(data, "train", model.config.n).load_all()
+    else:
+        check_cache(fine, about, data)
+        maps = LabelMapDataset(fine, "train")
+        if maps.n <= model.config.n:
+            raise AnatomicaError(
+                f"--fine {fine} has {maps.n} voxels per edge, not more than the model's {model.config.n}"
+            )
     options = RunOptions(seed, device, resume, bf16, compile, checkpointing, quiet=output.quiet)
     budget = _budget(steps, minutes, training, len(maps) * training.copies)
     train_denoiser(

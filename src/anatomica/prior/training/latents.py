@@ -1,4 +1,8 @@
-"""Latents are encoded once: the training maps and augmented copies of them, in a file of the run."""
+"""Latents are encoded once: the training maps and augmented copies of them, in a file of the run.
+
+Maps on a finer grid than the autoencoder's are encoded from their tissues' fractions, which say where in a
+voxel a border lies.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from anatomica.data.dataset import LabelMapDataset
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_atomic
 from anatomica.prior.autoencoder import Autoencoder
@@ -18,6 +23,7 @@ from anatomica.prior.edm import LatentScaler
 from anatomica.prior.layouts import Layouts, fit_layouts
 from anatomica.prior.presets import TrainingConfig
 from anatomica.prior.training.augment import augment
+from anatomica.prior.training.evaluate import tissue_fractions
 from anatomica.prior.training.parallel import Team
 from anatomica.prior.training.random import generator
 
@@ -25,7 +31,7 @@ LATENTS = "latents.safetensors"
 
 
 def cached_latents(
-    labels: UInt8[Tensor, "m n n n"],
+    labels: UInt8[Tensor, "m n n n"] | LabelMapDataset,
     autoencoder: Autoencoder,
     run: Path,
     training: TrainingConfig,
@@ -70,9 +76,14 @@ def layouts_of(labels: UInt8[Tensor, "m n n n"], autoencoder: Autoencoder, scale
 
 @torch.inference_mode()
 def encode_all(
-    labels: Tensor, autoencoder: Autoencoder, training: TrainingConfig, seed: int, device: torch.device
-) -> Tensor:
+    labels: UInt8[Tensor, "m n n n"] | LabelMapDataset,
+    autoencoder: Autoencoder,
+    training: TrainingConfig,
+    seed: int,
+    device: torch.device,
+) -> Float[Tensor, "k c h w d"]:
     autoencoder.eval()
+    n, classes = autoencoder.config.n, autoencoder.classes
     out = []
     for copy in range(training.copies):
         for start in range(0, len(labels), 8):
@@ -80,14 +91,21 @@ def encode_all(
                 augment(labels[i], generator(seed, 104, copy, i), training.augment) if copy else labels[i]
                 for i in range(start, min(start + 8, len(labels)))
             ]
-            out.append(autoencoder.encode(torch.stack(maps).to(device)).mean.cpu())
+            shown = torch.stack(maps).to(device)
+            if shown.shape[-1] != n:
+                shown = tissue_fractions(shown, classes, n)
+            out.append(autoencoder.encode(shown).mean.cpu())
     return torch.cat(out).contiguous()
 
 
-def _fingerprint(labels: Tensor, autoencoder: Autoencoder, training: TrainingConfig, seed: int) -> str:
+def _fingerprint(
+    labels: Tensor | LabelMapDataset, autoencoder: Autoencoder, training: TrainingConfig, seed: int
+) -> str:
     """Changes with the maps, the encoder's weights and the augmentation."""
-    digest = hashlib.sha256(f"{tuple(labels.shape)} {training.copies} {training.augment} {seed}".encode())
-    digest.update(labels[:: max(1, len(labels) // 16)].contiguous().numpy().tobytes())
+    shape = (len(labels), *labels[0].shape)
+    digest = hashlib.sha256(f"{shape} {training.copies} {training.augment} {seed}".encode())
+    for i in range(0, len(labels), max(1, len(labels) // 16)):
+        digest.update(labels[i].contiguous().numpy().tobytes())
     for value in autoencoder.encoder.state_dict().values():
         digest.update(value.detach().float().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

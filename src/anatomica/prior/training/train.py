@@ -20,6 +20,7 @@ from jaxtyping import UInt8
 from torch import Tensor, nn
 
 from anatomica.anatomy.catalogue import RECORD, Anatomy, to_card
+from anatomica.data.dataset import LabelMapDataset
 from anatomica.errors import AnatomicaError
 from anatomica.files import write_text
 from anatomica.prior.autoencoder import Autoencoder, Crop
@@ -139,7 +140,7 @@ def train_autoencoder(
 
 
 def train_denoiser(
-    labels: UInt8[Tensor, "m n n n"],
+    labels: UInt8[Tensor, "m n n n"] | LabelMapDataset,
     autoencoder: Autoencoder,
     run: Path,
     about: Anatomy,
@@ -150,6 +151,8 @@ def train_denoiser(
     since: dict[str, Any] | None = None,
 ) -> tuple[EDM, LatentScaler]:
     """Fit the denoiser to the label maps' latents, encoded once; returns the EMA's model and the scaler.
+
+    A data set on a finer grid than the autoencoder's is encoded from its tissues' fractions.
 
     With `start` a trained denoiser is trained on; its latents need not be quite the same. Its Gaussian is not
     kept but fitted to these latents, with at most one component for every few of them; a start without a
