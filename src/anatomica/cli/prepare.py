@@ -185,8 +185,8 @@ def disrupt_cad(
     """
     from anatomica.data.sources import disrupt_cad as source
 
-    mapping, options = _mapping(labels)
     about = _anatomy(anatomy)
+    mapping, options = _mapping(labels, about)
     items = source.items(_folder(root, out), about, mapping, crops)
     # The window is named so that a cache of windows of 128 frames, whatever their length, is not added to.
     options = (*options, ("crops", str(crops)), ("window_mm", f"{about.edge_mm:g}"))
@@ -227,8 +227,8 @@ def generic(
     """
     from anatomica.data.sources import generic as source
 
-    mapping, options = _mapping(labels)
     about = _anatomy(anatomy)
+    mapping, options = _mapping(labels, about)
     items = source.items(_folder(root, out), about, mapping, patient)
     _prepare(output, items, "generic", about, out, resolution, workers, (missing, border, volume), options)
 
@@ -252,7 +252,7 @@ def _prepare(
 
 
 def _tell(output: Output, cache: Cache) -> None:
-    """One line of what there is now, and how many cases each rule left out."""
+    """What there is now: cases, how many of them each rule left out, and tissues that some of them lack."""
     from collections import Counter
 
     train = len(cache.split("train"))
@@ -261,11 +261,17 @@ def _tell(output: Output, cache: Cache) -> None:
         f"validation), {len(cache.excluded)} left out"
     )
     rules = re.compile(r"(?:^|; )(missing|border|volume|unreadable|failed): ")
-    why = Counter(rule for e in cache.excluded for rule in rules.findall(e.reason))
+    why = Counter(rule for e in cache.excluded for rule in sorted({*rules.findall(e.reason)}))
     for reason, count in why.most_common():
         output.print(f"  {reason}: {count}")
     if not cache.cases:
-        raise AnatomicaError(f"{cache.folder}: no case is left; manifest.json says why for each")
+        off = ", ".join(f"--no-{rule}" for rule in ("missing", "border", "volume") if rule in why)
+        hint = f" ({off} switches these rules off; then choose another --out)" if off else ""
+        raise AnatomicaError(f"{cache.folder}: no case is left; manifest.json says why for each{hint}")
+    tissues = Counter(t for case in cache.cases for t in case.present)
+    some = [t for t in cache.anatomy.table.tissues if tissues[t] < len(cache.cases)]
+    if some:
+        output.print("  not in every case: " + ", ".join(f"{t} ({tissues[t] or 'none'})" for t in some))
     output.result(
         {
             "folder": cache.folder,
@@ -274,19 +280,24 @@ def _tell(output: Output, cache: Cache) -> None:
             "train": train,
             "left_out": len(cache.excluded),
             "reasons": dict(why.most_common()),
+            "tissues": {tissue: tissues[tissue] for tissue in cache.anatomy.table.tissues},
         }
     )
 
 
-def _mapping(labels: str | None) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
-    """The label mapping, and its content for the cache's settings (a file may change under its name)."""
-    from anatomica.anatomy.vocabularies import Vocabulary, resolve
+def _mapping(labels: str | None, about: Anatomy) -> tuple[Mapping, tuple[tuple[str, str], ...]]:
+    """The label mapping, and its content for the cache's settings (a file may change under its name).
+
+    A line that names no tissue is refused here, once, and not as a fault of every file.
+    """
+    from anatomica.anatomy.vocabularies import Vocabulary, resolve, translate
 
     mapping = resolve(labels)
     if mapping is None:
         return None, ()
     if isinstance(mapping, Vocabulary):
         return mapping, (("labels", mapping.name),)
+    translate({-i: str(key) for i, key in enumerate(mapping, start=1)}, about, mapping, str(labels))
     return mapping, (("labels", json.dumps({str(k): v for k, v in mapping.items()}, sort_keys=True)),)
 
 
