@@ -35,7 +35,7 @@ camera: {azimuth_deg: 10}
 cases:
   needed: [HL, hip_right, sacrum]
   plausible_ml: {bladder: [1, 2000]}
-sampler: {eta: 0.5, layouts: true}
+sampler: {eta: 0.5}
 """
 MAPPING = """\
 1: hip_left
@@ -127,7 +127,6 @@ def test_the_model_knows_it_too(made) -> None:
     assert model.about == open_cache(made / "cache").anatomy
     assert model.frame.edge_mm == 320.0
     assert model.sampling.eta == 0.5
-    assert model.layouts is not None
     assert set(model.card["population"]) == {"HL", "HR", "Sa", "Bl"}
     assert "| anatomy | pelvis |" in run("models", made / "model", "--markdown")
 

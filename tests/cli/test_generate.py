@@ -70,11 +70,10 @@ def test_check_measures_a_model_and_keeps_it_in_the_card(tmp_path):
     folder = save_tiny_model(tmp_path / "model")
     cache = build_phantom_cache("coronary", 12, tmp_path / "cache", n=32).folder
     command = ["train", "check", str(folder), "--data", str(cache), "--samples", "8", "--eta", "2"]
-    result = CliRunner().invoke(app, [*command, "--layouts"])
+    result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     model = load_model(folder)
     assert model.sampling.eta == 2
-    assert model.layouts is not None
     assert model.neighbours is not None
     assert model.card["samples"]["samples"] == 8
     held_out = model.card["reconstruction"]["held_out"]

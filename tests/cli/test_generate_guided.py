@@ -170,17 +170,6 @@ def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, caps
     assert "would differ" in refusal(monkeypatch, capsys, "", *arguments)
 
 
-def test_a_recipe_of_other_layouts_is_refused(model, tmp_path, monkeypatch, capsys) -> None:
-    report, _ = generate(tmp_path / "a", "--samples 1 --steps 1", "--model", model)
-    assert report["recipe"]["model"]["layouts"] is None
-    del report["recipe"]["checksum"]  # with it any change is refused
-    report["recipe"]["model"]["layouts"] = "f" * 16
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps(report))
-    arguments = "--model", model, "--recipe", str(other), "--out", str(tmp_path / "b")
-    assert "did not begin in the layouts" in refusal(monkeypatch, capsys, "", *arguments)
-
-
 def test_a_recipe_samples_as_it_says(model, tmp_path, monkeypatch, capsys) -> None:
     """With its own sampler settings, whatever the model's card says by then."""
     report, _ = generate(tmp_path / "a", "--samples 1 --steps 4", "--model", model)

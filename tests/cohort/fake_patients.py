@@ -17,7 +17,7 @@ from anatomica.cohort.plan import Maker, Plan, make_plan
 from anatomica.cohort.spec import CohortSpec, parse_spec
 from anatomica.cohort.worker import Done, Job, Worker
 
-MAKER = Maker("fake", None, "fake")
+MAKER = Maker("fake", "fake")
 SPEC = """
 name: fake
 anatomy: coronary

@@ -17,7 +17,7 @@ SPEC = "{name: a, anatomy: aortic, size: 3, targets: {ao.tortuosity: {uniform: [
 
 
 def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
-    plan = make_plan(parse_spec(SPEC), Maker("", None, ""))
+    plan = make_plan(parse_spec(SPEC), Maker("", ""))
     plan.save(tmp_path)
     assert read_plan(tmp_path).keys == plan.keys
     path = tmp_path / "plan.json"

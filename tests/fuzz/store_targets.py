@@ -166,7 +166,7 @@ COHORT = "{name: a, anatomy: aortic, size: 3, targets: {ao.tortuosity: {uniform:
 def cohort_plan(made: Inputs, rng: random.Random) -> bool:
     """A cohort's plan.json with damaged bytes, or odd values and a checksum that fits."""
     folder = made.folder / "drawn"
-    plan = make_plan(parse_spec(COHORT), Maker("", None, ""))
+    plan = make_plan(parse_spec(COHORT), Maker("", ""))
     plan.save(folder)
     path = folder / "plan.json"
     whole = rng.random() < 0.5

@@ -112,7 +112,7 @@ def cohort_text(made: Inputs, rng: random.Random) -> bool:
             raise Wrong("another cohort when written and read again")
         if spec.size <= MOST_REQUESTS:
             try:
-                plan = make_plan(spec, Maker("", None, ""), path.parent)
+                plan = make_plan(spec, Maker("", ""), path.parent)
                 for index in {0, spec.size - 1}:
                     plan.request(index)
             except AnatomicaError as error:  # of a plan the target or condition is named
@@ -147,7 +147,7 @@ def patients_table(made: Inputs, rng: random.Random) -> bool:
     path.write_bytes(text.encode(rng.choice(("utf-8", "utf-8", "utf-8-sig", "utf-16"))))
     spec = cohorts.parse_spec(BY_TABLE)
     try:
-        plan = make_plan(spec, Maker("", None, ""), made.folder)
+        plan = make_plan(spec, Maker("", ""), made.folder)
     except AnatomicaError as error:
         check_sentence(str(error), "patients.csv")
         return True

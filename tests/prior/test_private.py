@@ -11,9 +11,8 @@ from anatomica.anatomy.catalogue import anatomy
 from anatomica.errors import AnatomicaError
 from anatomica.generation.plausibility import unusual_tissues
 from anatomica.prior.gaussian_population import FEATURES, fit_gaussian
-from anatomica.prior.layouts import fit_layouts
 from anatomica.prior.population import population_moments, union_moments
-from anatomica.prior.zoo import load_model, save_model, set_layouts
+from anatomica.prior.zoo import load_model, save_model
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 CLASSES = len(anatomy("coronary").table)
@@ -47,13 +46,9 @@ def test_made_up_patients_have_the_statistics_of_the_real_ones(population) -> No
 
 def test_a_private_folder_keeps_no_patient(population, tmp_path) -> None:
     model = load_model(save_tiny_model(tmp_path / "open"))
-    layouts = fit_layouts(torch.randn(40, *model.latent_shape, generator=torch.Generator().manual_seed(0)), 8)
     parts = (model.autoencoder, model.denoiser, model.scaler, TINY.unet, TINY.sampling)
-    folder = save_model(
-        tmp_path / "private", model.about, *parts, {}, population, None, layouts, private=True
-    )
+    folder = save_model(tmp_path / "private", model.about, *parts, {}, population, private=True)
     assert json.loads((folder / "card.json").read_text())["private"] is True
-    assert not (folder / "layouts.safetensors").exists()
     kept = load((folder / "population.safetensors").read_bytes())
     size = FEATURES * (CLASSES - 1)
     assert {tuple(x.shape) for x in kept.values()} == {
@@ -64,11 +59,8 @@ def test_a_private_folder_keeps_no_patient(population, tmp_path) -> None:
         (1,),
     }
     found = load_model(folder)
-    assert found.layouts is None
     assert found.population is not None
     assert len(found.population) == len(population)
-    with pytest.raises(AnatomicaError, match="is private"):
-        set_layouts(folder, layouts)
     # What it is for: a patient's volumes are usual, none of a tissue that all have is not.
     label_map = found.label_map(ellipsoids(1)[0].numpy())
     assert unusual_tissues(found, label_map) == ()

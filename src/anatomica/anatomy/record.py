@@ -70,12 +70,10 @@ class Expected(_Part):
 class SamplerDefaults(_Part):
     """How an exported model samples unless told otherwise.
 
-    `eta` is the fresh noise of the multistep sampler (None: the preset's); with `layouts` unconditional
-    samples begin in layouts of the training patients.
+    `eta` is the fresh noise of the multistep sampler (None: the preset's).
     """
 
     eta: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    layouts: bool = False
 
 
 class Record(_Part):

@@ -280,11 +280,6 @@ def from_recipe(output: Output, path: Path, folder: Path | None, device: str):
             f"{path} was made by model {made.model_hash}, this {prior.anatomy} model is {prior.hash}: the "
             "label maps would differ; give the right one with --model FOLDER"
         )
-    if (made.spec is None or made.spec.ask) and prior.layouts_hash != made.layouts_hash:
-        raise AnatomicaError(
-            f"{path}: its samples did not begin in the layouts of this {prior.anatomy} model: the label maps "
-            "would differ; give the right model with --model FOLDER"
-        )
     refuse_impossible(constraints_in(made.resolved), prior.frame)
     if changed := changed_versions(made):
         output.print(

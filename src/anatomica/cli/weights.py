@@ -98,13 +98,6 @@ def check(
             help="Fresh noise of its multistep sampler; the card keeps it.",
         ),
     ] = None,
-    layouts: Annotated[
-        bool | None,
-        typer.Option(
-            "--layouts/--no-layouts",
-            help="Begin unconditional samples in the patients' layouts, not in noise; the model keeps them.",
-        ),
-    ] = None,
     fine: Annotated[
         Path | None,
         typer.Option("--fine", help="A cache of the same patients on a finer grid; phantoms need none."),
@@ -131,18 +124,14 @@ def check(
     from anatomica.prior.redraw import redraw_limits
     from anatomica.prior.sampler import sampling_to_dict
     from anatomica.prior.training.evaluate import reconstruction
-    from anatomica.prior.training.latents import layouts_of
     from anatomica.prior.training.run import HELD_OUT, MOST_PATIENTS, REDRAWN
     from anatomica.prior.training.weights import held_out_maps
-    from anatomica.prior.zoo import load_model, set_layouts, write_card
+    from anatomica.prior.zoo import load_model, write_card
     from anatomica.spec.vocabulary import entries
 
     prior = load_model(model)
     check_cache(data, prior.about, model)
     maps = LabelMapDataset(data, "train", prior.n).load_all()
-    if layouts is not None:
-        set_layouts(model, layouts_of(maps, prior.autoencoder, prior.scaler) if layouts else None)
-        prior = load_model(model)
     held_out, finer = held_out_maps(LabelMapDataset(data, "validation", prior.n), prior.anatomy, fine)
     neighbours = neighbours_of(maps[:MOST_PATIENTS].numpy(), len(prior.table))
     limits = prior.card.get("redrawn")

@@ -215,7 +215,7 @@ def _label_map(rng: np.random.Generator, n: int) -> LabelMap:
 
 
 def _plan(size: int) -> Plan:
-    return make_plan(parse_spec(SPEC.format(size=size)), Maker("bench", None, "bench"))
+    return make_plan(parse_spec(SPEC.format(size=size)), Maker("bench", "bench"))
 
 
 def _markdown(result: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ def maker_of(spec: CohortSpec) -> Maker:
 def _maker(model: Model, spec: CohortSpec) -> Maker:
     known = population_of(spec)
     population = [model.card["sha256"].get(POPULATION), None if known is None else known.to_dict()]
-    return Maker(model.hash, model.layouts_hash, code(), content_hash(population)[:16])
+    return Maker(model.hash, code(), content_hash(population)[:16])
 
 
 def load_for_spec(spec: CohortSpec, device: str = "cpu") -> Model:

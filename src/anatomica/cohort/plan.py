@@ -31,7 +31,8 @@ from anatomica.spec.vocabulary import entries
 
 Array = np.ndarray
 FILE = "plan.json"
-SCHEMA = "anatomica.cohort-plan/1"
+SCHEMA = "anatomica.cohort-plan/2"
+"""2: the maker has no layouts, so patients have other keys."""
 EVERYBODY = ""
 """The stratum of a cohort without strata."""
 
@@ -50,11 +51,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Maker:
-    """What decides patients besides their requests: hashes of the weights, of layouts, of the code, and of
-    the training population, by which requests are infeasible and patients too near."""
+    """What decides patients besides their requests: hashes of the weights, of the code, and of the
+    training population, by which requests are infeasible and patients too near."""
 
     model: str
-    layouts: str | None
     code: str
     population: str = ""
 

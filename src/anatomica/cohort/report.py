@@ -91,7 +91,6 @@ def _recipe(cohort: Cohort, model: Model | None) -> dict[str, Any]:
         "spec": plan.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
         "size": plan.size,
         "model": plan.maker.model,
-        "layouts": plan.maker.layouts,
         "code": plan.maker.code,
         "anatomica": __version__,
         "python": platform.python_version(),

@@ -11,15 +11,14 @@ from torch import Tensor
 
 from anatomica.generation.sample import Sample
 from anatomica.measurement.certificate import badness, worth_another
-from anatomica.prior.zoo import Model
 
 TRIES = 12
 """Unconditional samples are drawn up to this often until they are plausible."""
 GUIDED_TRIES = 4
 """Samples under constraints are drawn up to this often until they are valid."""
 VARIED = 7
-"""The first of these tries vary the implausible sample, so that a rare layout does not give way to a frequent
-one."""
+"""The first of these tries vary the implausible sample, so that a rare kind of patient does not give way
+to a frequent one."""
 ANOTHER_SEED = 1_000_003
 """Candidate j of a sample has the seed s + j * this prime, so that no two samples share candidates."""
 
@@ -51,15 +50,6 @@ def again(sample: Sample) -> bool:
     return worth_another(sample.checks) or not sample.plausible
 
 
-def start(
-    model: Model,
-    seeds: Sequence[int],
-    drawn: Sequence[int],
-    best: dict[int, Sample],
-    turn: int,
-    layouts: bool,
-) -> Float[Tensor, "b c h w d"] | None:
-    """What a try of unconditional samples begins with: layouts, the implausible samples, or noise (None)."""
-    if model.layouts is None or not layouts:
-        return torch.stack([best[s].latent for s in seeds]) if 0 < turn <= VARIED else None
-    return model.layout(seeds if turn <= VARIED else drawn)
+def start(seeds: Sequence[int], best: dict[int, Sample], turn: int) -> Float[Tensor, "b c h w d"] | None:
+    """What a try of unconditional samples begins with: the implausible samples, or noise (None)."""
+    return torch.stack([best[s].latent for s in seeds]) if 0 < turn <= VARIED else None

@@ -105,7 +105,7 @@ def _draw_batch(
             drawn = [(s + turn * ANOTHER_SEED) % (MOST_SEED + 1) for s in missing]
             asked = [wanted[s] for s in missing]
             if not guided:
-                begin = partial(start, model, missing, drawn, best, turn, options.layouts)
+                begin = partial(start, missing, best, turn)
             else:
                 begin = partial(begin_in_view, model, drawn, asked) if options.layouts else None
             told = None if callback is None else _teller(callback, missing, turn)

@@ -75,7 +75,6 @@ class Recipe:
 
     anatomy: str
     model_hash: str
-    layouts_hash: str | None
     sampling: SamplingConfig
     spec: Spec | None
     resolved: tuple[Row, ...]
@@ -93,7 +92,6 @@ def make_recipe(
         "model": {
             **to_card(model.about),
             "hash": model.hash,
-            "layouts": model.layouts_hash,
             "sampling": sampling_to_dict(model.sampling),
         },
         "spec": None if spec is None else spec.model_dump(mode="json", exclude_none=True),
@@ -121,10 +119,9 @@ def read_recipe(path: Path) -> Recipe:
         if spec is not None:
             resolved = (*resolved, *goals_from_dict(data.get("goals"), spec.asks(about), about))
         versions = {name: str(data[name]) for name in _versions()}
-        model, sampling = data["model"], sampling_from_dict(data["model"]["sampling"])
-        hashes = model["hash"], model.get("layouts")
+        model_hash, sampling = data["model"]["hash"], sampling_from_dict(data["model"]["sampling"])
         opened({key: data[key] for key in data if key not in INFORMATIVE})
-        return Recipe(about.name, *hashes, sampling, spec, resolved, _arguments(data), versions)
+        return Recipe(about.name, model_hash, sampling, spec, resolved, _arguments(data), versions)
     except ValidationError as error:
         reason = _sentence(error)
     except KeyError as error:

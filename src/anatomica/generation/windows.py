@@ -1,16 +1,15 @@
-"""Windows: asks that name tissues which only some patients show begin in a layout that shows them.
+"""Windows: asks and constraints that name vertebrae begin in an unguided sample that shows them, a scout.
 
 A cube shows a part of a spine. Guidance moves borders; it does not move a window from the chest to the loins,
 and a quantity of a vertebra that the prediction does not show has no place to be measured. So an ask of L3
-begins in an unguided sample in which L3 is there and not cut off: noised until only its layout is left, and
-denoised under guidance. Constraints on vertebrae begin in the scout whose vertebrae are nearest to the
-targets. A model that keeps layouts of its training patients (`prior.layouts`) begins in one.
+begins in a scout in which L3 is there and not cut off: noised until only its layout is left, and denoised
+under guidance. Constraints on vertebrae begin in the scout whose vertebrae are nearest to the targets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,24 +31,20 @@ from anatomica.prior.zoo import Model
 from anatomica.spec.vocabulary_tables import CURVES
 
 SCOUT = 32
-"""Voxels along the edge at which layouts are looked at."""
-LOOKED_AT = 96
-"""Layouts that are looked at for a window."""
-TOGETHER = 8
-"""Layouts that are decoded together."""
+"""Voxels along the edge at which scouts are looked at."""
 MARGIN = 1 / 16
 """Of the cube's edge: a tissue that is nearer to its upper or lower end may be cut off after guidance."""
 SPECK = 8
 """Voxels of a scout that are no tissue yet."""
 SAMPLED, COMPARED = 24, 12
-"""Unguided samples that are looked at instead, one by one: until one shows what is asked, and how many are
-compared where constraints have a place."""
+"""Scouts that are looked at, one by one: until one shows what is asked, and how many are compared where
+constraints have a place."""
 SAMPLED_STEPS = 8
-"""Steps of those samples: they only tell which vertebrae are there."""
+"""Steps of a scout: it only tells which vertebrae are there."""
 
 
 class View(NamedTuple):
-    """What a layout must show: tissues by name, and of some regions (first letters) so many tissues."""
+    """What a scout must show: tissues by name, and of some regions (first letters) so many tissues."""
 
     names: tuple[str, ...]
     regions: tuple[tuple[str, int], ...]
@@ -77,73 +72,57 @@ def asked_view(rows: Sequence[Row], tissues: Sequence[str]) -> View:
 def begin_in_view(
     model: Model, seeds: Sequence[int], asked: Sequence[Sequence[Row]]
 ) -> Float[Tensor, "b c h w d"] | None:
-    """Where guided samples begin: in a layout that shows the tissues they are asked for; None: in noise.
+    """Where guided samples begin: in a scout that shows the tissues they are asked for; None: in noise.
 
-    Only tissues that not every training patient has are looked for.
+    Only a column has windows.
     """
     if not model.autoencoder.config.column:
-        asked = [goals_in(rows) for rows in asked]  # constraints have a window only in a column
+        return None
     wanted = [asked_view(rows, model.table.tissues) for rows in asked]
     if not any(view.names or view.regions for view in wanted):
         return None
-    if model.layouts is None and not model.autoencoder.config.column:
-        return None
     drawn = [
-        _layout(model, seed, view, constraints_in(rows))
+        _scout(model, seed, view, constraints_in(rows))
         for seed, view, rows in zip(seeds, wanted, asked, strict=True)
     ]
-    return torch.stack(drawn)
+    return torch.cat(drawn)
 
 
 @torch.no_grad()
-def _layout(model: Model, seed: int, view: View, constraints: Sequence[Resolved]) -> Float[Tensor, "c h w d"]:
-    """The first of a seed's layouts that shows all that is asked, else the one that shows most of it.
+def _scout(
+    model: Model, seed: int, view: View, constraints: Sequence[Resolved]
+) -> Float[Tensor, "1 c h w d"]:
+    """The first of a seed's scouts that shows all that is asked, else the one that shows most of it.
 
     Where constraints have a place and a size, the first few are compared, and of those that show most of what
     is asked the nearest is taken.
     """
     best: tuple[float, float, Tensor] | None = None
     placed = [coarsened(first_moments(r), SCOUT // 2) for r in constraints if r.wanted.any_moment]
-    looked = 0
-    for drawn in _layouts(model, seed):
+    for k in range(COMPARED if placed else SAMPLED):
+        z = scout(model, (seed + k * ANOTHER_SEED) % (MOST_SEED + 1), SAMPLED_STEPS)
         if not view.names and not view.regions:
-            return drawn[0]
-        maps = decode_labels(model.autoencoder.field, model.scaler.restore(drawn.to(model.device)), SCOUT)
-        for z, labels in zip(drawn, maps, strict=True):
-            s = Subject(model.label_map(labels.cpu().numpy()), model.about)
-            shown = share_shown(s, view) * (1.0 if in_order(s) else 0.5)
-            if shown == 1 and not placed:
-                return z
-            near = -_distance(model, z[None], placed) if placed else 0.0
-            if best is None or (shown, near) > best[:2]:
-                best = shown, near, z
-            looked += 1
-        if placed and looked >= COMPARED:
-            break
+            return z
+        (labels,) = decode_labels(model.autoencoder.field, model.scaler.restore(z), SCOUT)
+        s = Subject(model.label_map(labels.cpu().numpy()), model.about)
+        shown = share_shown(s, view) * (1.0 if in_order(s) else 0.5)
+        if shown == 1 and not placed:
+            return z
+        near = -_distance(model, z, placed) if placed else 0.0
+        if best is None or (shown, near) > best[:2]:
+            best = shown, near, z
     assert best is not None
     return best[2]
 
 
 def _distance(model: Model, z: Float[Tensor, "1 c h w d"], constraints: Sequence[Resolved]) -> float:
     """Sum of squares of a sample's residuals, in tolerances: how far masses and centroids have to go."""
-    now, total = Prediction.of(model, z.to(model.device)), 0.0
+    now, total = Prediction.of(model, z), 0.0
     for r in (r.to(now.z) for r in constraints):
         X = r.domains.points()[None]
         S = now.probability(X.reshape(1, -1, 3), r, "sum").reshape(X.shape[:-1])
         total += float(geometric_probe(S, X, r, model.frame).rho.square().sum())
     return total
-
-
-def _layouts(model: Model, seed: int) -> Iterator[Float[Tensor, "b c h w d"]]:
-    """A seed's layouts, some at a time."""
-    if model.layouts is None:
-        for k in range(SAMPLED):
-            yield scout(model, (seed + k * ANOTHER_SEED) % (MOST_SEED + 1), SAMPLED_STEPS)
-        return
-    for first in range(0, LOOKED_AT, TOGETHER):
-        yield model.layouts.draw(
-            [(seed + k * ANOTHER_SEED) % (MOST_SEED + 1) for k in range(first, first + TOGETHER)]
-        )
 
 
 def share_shown(s: Subject, view: View) -> float:

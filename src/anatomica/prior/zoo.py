@@ -3,7 +3,6 @@
 autoencoder.safetensors   encoder, both decoders (fp16)
 denoiser.safetensors      U-Net (fp16) and the latents' statistics
 population.safetensors    moments of every tissue of every training patient (where the data was given)
-layouts.safetensors       where unconditional samples begin, if not in noise (`Layouts`)
 card.json                 anatomy (a user's with its record), label table, frame, sizes, recipe, measured
                           quality, volumes, neighbours, checksums
 """
@@ -11,7 +10,7 @@ card.json                 anatomy (a user's with its record), label table, frame
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.card import FORMAT, NAME, card_bytes, read_card
 from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
 from anatomica.prior.gaussian_population import Gaussian, fit_gaussian
-from anatomica.prior.layouts import Layouts
 from anatomica.prior.neighbours import Neighbours
 from anatomica.prior.percentiles import Percentiles, read_percentiles
 from anatomica.prior.population import population_statistics
@@ -45,7 +43,6 @@ from anatomica.prior.training.checkpoint import check_state, load_into
 WEIGHTS = Path(__file__).parent.parent / "weights"
 FILES = ("autoencoder.safetensors", "denoiser.safetensors")
 POPULATION = "population.safetensors"
-LAYOUTS = "layouts.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +50,7 @@ class Model:
     """A trained prior of one anatomy: everything that generation needs. `hash` names the exact weights.
 
     `population` holds the training patients' moments (`population_moments`), `neighbours` which of their
-    tissues touch, `percentiles` those of their named
-    quantities, where the folder has them. With `layouts` unconditional samples begin in one of them.
+    tissues touch, `percentiles` those of their named quantities, where the folder has them.
     """
 
     about: Anatomy
@@ -67,7 +63,6 @@ class Model:
     hash: str
     population: Float[Tensor, "m C 10"] | None = None
     neighbours: Neighbours | None = None
-    layouts: Layouts | None = None
     percentiles: Percentiles | None = None
 
     @property
@@ -94,11 +89,6 @@ class Model:
         return (config.latent_channels, *[config.latent_n] * 3)  # type: ignore[return-value]
 
     @property
-    def layouts_hash(self) -> str | None:
-        """Names the exact layouts."""
-        return None if self.layouts is None else self.card["sha256"][LAYOUTS][:16]
-
-    @property
     def device(self) -> torch.device:
         return self.scaler.mean.device
 
@@ -106,10 +96,6 @@ class Model:
         """Label indices as a label map in the model's frame."""
         ids = np.array(self.table.ids, dtype=np.uint8)
         return LabelMap(ids[labels], cube_affine(self.edge_mm, labels.shape[0]), self.table)
-
-    def layout(self, seeds: Sequence[int]) -> Float[Tensor, "b c h w d"] | None:
-        """Where the sampler begins for these seeds; None: in noise."""
-        return None if self.layouts is None else self.layouts.draw(seeds)
 
     def to(self, device: torch.device | str) -> Model:
         """The same model on another device (the modules are moved, not copied)."""
@@ -129,13 +115,12 @@ def save_model(
     notes: dict[str, Any] | None = None,
     population: Float[Tensor, "m C 10"] | None = None,
     neighbours: Neighbours | None = None,
-    layouts: Layouts | None = None,
     private: bool = False,
 ) -> Path:
     """Write a model folder. `notes` go into the card: preset, training, data, quality.
 
     `population` is kept in a file of its own, its volumes' percentiles and the `neighbours` in the card.
-    A `private` folder keeps no numbers of single patients: of the population a Gaussian, and no layouts.
+    A `private` folder keeps no numbers of single patients: of the population a Gaussian.
     """
     files = {FILES[0]: save(_half(autoencoder.state_dict()))}
     scale = {f"scaler.{k}": v.float().contiguous() for k, v in scaler.state_dict().items()}
@@ -144,8 +129,6 @@ def save_model(
         kept = fit_gaussian(population).to_tensors() if private else {"moments": population.float()}
         files[POPULATION] = save({name: value.contiguous() for name, value in kept.items()})
         notes = (notes or {}) | {"population": population_statistics(population, about.table, about.edge_mm)}
-    if layouts is not None and not private:
-        files[LAYOUTS] = save(layouts.to_tensors())
     if neighbours is not None:
         notes = (notes or {}) | {"neighbours": neighbours.to_dict(about.table)}
     card = {
@@ -211,9 +194,6 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         module.eval().requires_grad_(False).to(device)
     for module in (autoencoder, denoiser):
         module.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
-    layouts = None
-    if LAYOUTS in checksums:
-        layouts = _read_layouts(folder / LAYOUTS, checksums[LAYOUTS], config)
     return Model(
         about,
         config.n,
@@ -227,26 +207,8 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         if POPULATION in checksums
         else None,
         neighbours,
-        layouts,
         read_percentiles(folder),
     )
-
-
-def set_layouts(folder: Path, layouts: Layouts | None) -> None:
-    """Give a model folder other layouts, or none."""
-    card, path = read_card(folder), folder / LAYOUTS
-    if layouts is not None and card.get("private"):
-        raise AnatomicaError(
-            f"{folder} is private: it keeps no latents of single patients, so it has no layouts"
-        )
-    if layouts is None:
-        card["sha256"].pop(LAYOUTS, None)
-        write_card(folder, card)
-        path.unlink(missing_ok=True)  # only when the card does not name it any more
-    else:
-        data = save(layouts.to_tensors())
-        card["sha256"][LAYOUTS] = _sha256(data)
-        write_together({path: data, folder / NAME: card_bytes(card)})
 
 
 def shipped() -> tuple[str, ...]:
@@ -294,7 +256,6 @@ def card_numbers(name_or_path: str | Path) -> dict[str, str]:
         "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
         "samples": str(samples.get("samples", "-")),
         "eta": f"{card['sampling'].get('eta', 0.0):g}",
-        "begins in": "layouts" if LAYOUTS in card["sha256"] else "noise",
         "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
         "as decoded": number(samples.get("fmd_as_decoded"), 2),
         "drawn": number(samples.get("drawn_a_sample"), 2),
@@ -384,18 +345,6 @@ def _read_population(path: Path, checksum: str, classes: int) -> Float[Tensor, "
     if not bool(((mass >= 0) & (mass <= 1)).all()) or not bool(moments[mass > 0].isfinite().all()):
         raise AnatomicaError(f"{path} holds moments that no patient has")
     return moments
-
-
-def _read_layouts(path: Path, checksum: str, config: AutoencoderConfig) -> Layouts:
-    tensors = _read_tensors(path, checksum)
-    shape = (config.latent_channels, *[config.latent_n] * 3)
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    m, k = (*found.get("patients", ()), 0, 0)[:2]
-    if found != {"mean": shape, "basis": (k, *shape), "patients": (m, k)}:
-        raise AnatomicaError(f"{path} holds no layouts of this model's latents, {shape}: {found}")
-    if not m or not all(bool(value.isfinite().all()) for value in tensors.values()):
-        raise AnatomicaError(f"{path} holds layouts with numbers that are not finite")
-    return Layouts(**tensors)
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -41,7 +41,7 @@ def run(
         }
         for parts in found.values():
             parts["share of the U-Net"] = parts["U-Net"] / parts["sample"]
-        steps = len(noise_levels(model.sampling, started=model.layouts is not None)) - 1
+        steps = len(noise_levels(model.sampling)) - 1
         result["models"][model.anatomy] = {"hash": model.hash, "steps": steps} | found
     result["peak_memory_mb"] = peak_memory_mb()
     if "cardiac" in models:

@@ -20,7 +20,6 @@ from anatomica.errors import AnatomicaError
 from anatomica.files import write_atomic
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.edm import LatentScaler
-from anatomica.prior.layouts import Layouts, fit_layouts
 from anatomica.prior.presets import TrainingConfig
 from anatomica.prior.training.augment import augment
 from anatomica.prior.training.evaluate import tissue_fractions
@@ -65,13 +64,6 @@ def read_latents(path: Path) -> tuple[Float[Tensor, "k c h w d"], str]:
         return stored["latents"].float(), bytes(stored["key"].tolist()).decode()
     except (SafetensorError, KeyError, OSError) as error:
         raise AnatomicaError(f"{path} cannot be read ({error}); delete it, it will be made again") from None
-
-
-@torch.no_grad()
-def layouts_of(labels: UInt8[Tensor, "m n n n"], autoencoder: Autoencoder, scaler: LatentScaler) -> Layouts:
-    """The layouts of label maps, as they are."""
-    means = [autoencoder.encode(some.to(scaler.mean.device)).mean for some in labels.split(8)]
-    return fit_layouts(scaler.standardise(torch.cat(means)).cpu())
 
 
 @torch.inference_mode()

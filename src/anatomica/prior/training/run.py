@@ -23,7 +23,7 @@ from anatomica.prior.redraw import redraw_limits
 from anatomica.prior.settings import from_dict
 from anatomica.prior.training.checkpoint import load_into, read_checkpoint
 from anatomica.prior.training.evaluate import reconstruction
-from anatomica.prior.training.latents import LATENTS, layouts_of, read_latents
+from anatomica.prior.training.latents import LATENTS, read_latents
 from anatomica.prior.zoo import Model, save_model
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -90,7 +90,7 @@ def export_run(
 ) -> Path:
     """RUN to a model folder; measures reconstruction and the population where data is given.
 
-    It samples as the preset says and the anatomy's record, whose layouts are those of the training data.
+    It samples as the preset says, and the anatomy's record.
 
     With `base` the part that the run does not have is that model's: the run trained only its decoders on, or
     only its denoiser, in the same latent space. A `private` folder keeps no numbers of single patients.
@@ -114,12 +114,11 @@ def export_run(
     if held_out is not None:
         part = held_out[:HELD_OUT]
         card["reconstruction"] = reconstruction(autoencoder, part, about.table, held_out_fine).as_dict()
-    population = neighbours = found = None
+    population = neighbours = None
     if train is not None:
         population = population_moments(train[:MOST_PATIENTS], len(about.table))
         neighbours = neighbours_of(train[:MOST_PATIENTS].numpy(), len(about.table))
         card["redrawn"] = redraw_limits(autoencoder, denoiser, scaler, train[:REDRAWN])
-        found = layouts_of(train, autoencoder, scaler) if about.sampler.layouts else None
     sampling = preset(first["preset"]).sampling
     if about.sampler.eta is not None:
         sampling = replace(sampling, eta=about.sampler.eta)
@@ -127,7 +126,7 @@ def export_run(
     with torch.no_grad():
         card |= notes or {}
         parts = (autoencoder, denoiser, scaler, unet, sampling)
-        return save_model(out, about, *parts, card, population, neighbours, found, private)
+        return save_model(out, about, *parts, card, population, neighbours, private)
 
 
 def has_autoencoder(run: Path) -> bool:
