@@ -170,6 +170,18 @@ def test_a_recipe_of_another_model_is_refused(model, tmp_path, monkeypatch, caps
     assert "would differ" in refusal(monkeypatch, capsys, "", *arguments)
 
 
+def test_a_recipe_of_before_there_were_scouts_is_refused(model, tmp_path, monkeypatch, capsys) -> None:
+    report, _ = generate(tmp_path / "a", "--samples 1 --steps 1", "--model", model)
+    del report["recipe"]["checksum"]  # with it any change is refused
+    report["recipe"]["model"]["layouts"] = None
+    options = report["recipe"]["arguments"]["options"]
+    options["layouts"] = options.pop("scouts")
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps(report))
+    arguments = "--model", model, "--recipe", str(older), "--out", str(tmp_path / "b")
+    assert "the argument 'scouts' is missing" in refusal(monkeypatch, capsys, "", *arguments)
+
+
 def test_a_recipe_samples_as_it_says(model, tmp_path, monkeypatch, capsys) -> None:
     """With its own sampler settings, whatever the model's card says by then."""
     report, _ = generate(tmp_path / "a", "--samples 1 --steps 4", "--model", model)

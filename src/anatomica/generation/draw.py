@@ -107,7 +107,7 @@ def _draw_batch(
             if not guided:
                 begin = partial(start, missing, best, turn)
             else:
-                begin = partial(begin_in_view, model, drawn, asked) if options.layouts else None
+                begin = partial(begin_in_view, model, drawn, asked) if options.scouts else None
             told = None if callback is None else _teller(callback, missing, turn)
             found = _candidates(model, drawn, asked, options, denoiser, begin, told)
             for seed, new in zip(missing, found, strict=True):

@@ -27,9 +27,9 @@ class Options:
     """Candidates per sample at most: drawn until one is valid, and the best is kept. None: the default."""
     repair: bool = True
     """Whether misplaced pieces of a tissue are given to what they touch."""
-    layouts: bool = True
-    """Whether unconditional samples, and asks of tissues that not all patients show, begin in the training
-    patients' layouts, where the model has them."""
+    scouts: bool = True
+    """Whether samples with constraints or asks of vertebrae begin in a scout: an unguided sample that shows
+    them."""
     decoder: Decoder = "field"
     """What writes the label map."""
     resolution: Annotated[int, Field(ge=8, le=512)] | None = None

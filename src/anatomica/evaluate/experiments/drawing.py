@@ -59,7 +59,7 @@ def draw_cell(
         guidance=method.guidance or Guidance(),
         tries=method.tries,
         repair=method.judged,
-        layouts=method.judged,
+        scouts=method.judged,
         decoder=method.decoder,
         steps=steps,
         batch=len(seeds),
