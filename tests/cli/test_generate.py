@@ -8,10 +8,11 @@ from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.generation.draw import generate
 from anatomica.generation.options import Options
+from anatomica.prior.card import trained_steps
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import export_run, read_autoencoder
 from anatomica.prior.training.train import RunOptions, train_autoencoder, train_denoiser
-from anatomica.prior.zoo import load_model, trained_steps
+from anatomica.prior.zoo import load_model
 from tiny_prior import CORONARY, TINY, ellipsoids, save_tiny_model
 
 

@@ -9,10 +9,10 @@ from anatomica.anatomy.catalogue import anatomy as anatomy_of
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
+from anatomica.prior.card import steps_of
 from anatomica.prior.training.budget import Budget
 from anatomica.prior.training.run import read_autoencoder
 from anatomica.prior.training.train import RunOptions, train_autoencoder
-from anatomica.prior.zoo import steps_of
 from tiny_prior import TINY, ellipsoids, save_tiny_model
 
 

@@ -24,7 +24,8 @@ from anatomica.generation.options import Options
 from anatomica.generation.recipe import read_recipe
 from anatomica.measurement.goals import constraints_in
 from anatomica.measurement.possible import refuse_impossible
-from anatomica.prior.zoo import card_numbers, load_model
+from anatomica.prior.card import card_numbers, read_card
+from anatomica.prior.zoo import load_model
 from fuzz.made import CORONARY, CORONARY_FRAME, Inputs, Refusing, Wrong, files, put, weights
 
 
@@ -47,7 +48,7 @@ def model_card(made: Inputs, rng: random.Random) -> bool:
         card = sealed(card)
     put(folder, made.model | {"card.json": mutators.json_text(card).encode()})
     with Refusing("model") as answer:
-        card_numbers(folder)
+        card_numbers(read_card(folder))
         model = load_model(folder)
         if model.edge_mm != CORONARY.edge_mm:
             raise Wrong("the cube of another anatomy")

@@ -190,6 +190,15 @@ def test_the_folder_keeps_the_population(folder):
     assert model.card["population"]["Lu"]["present"] == 1.0
 
 
+def test_layouts_of_a_folder_of_before_are_left_alone(tmp_path):
+    folder = save_tiny_model(tmp_path / "model")
+    hash, path = load_model(folder).hash, folder / "card.json"
+    card = json.loads(path.read_text())
+    card["sha256"]["layouts.safetensors"] = "0" * 64
+    path.write_text(json.dumps(sealed(card)))
+    assert load_model(folder).hash == hash
+
+
 def test_models_lists_the_numbers_of_a_card(tmp_path):
     folder = save_tiny_model(tmp_path / "model")
     path = folder / "card.json"

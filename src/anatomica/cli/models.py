@@ -37,9 +37,10 @@ def models_command(
     from rich.markup import escape
     from rich.table import Table
 
-    from anatomica.prior.zoo import card_numbers, shipped
+    from anatomica.prior.card import card_numbers, read_card
+    from anatomica.prior.zoo import folder_of, shipped
 
-    cards = [card_numbers(name) for name in (folder or shipped())]
+    cards = [card_numbers(read_card(folder_of(name))) for name in (folder or shipped())]
     output.result({"models": cards})
     if not cards:
         output.print("No weights are shipped with this package; `anatomica train all` makes them.")

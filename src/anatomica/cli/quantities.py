@@ -102,8 +102,9 @@ def population(
     from anatomica.cli.checks import check_cache
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.data.phantoms import phantom
+    from anatomica.prior.card import write_card
     from anatomica.prior.percentiles import measured, percentiles_of
-    from anatomica.prior.zoo import WEIGHTS, load_model, write_card
+    from anatomica.prior.zoo import WEIGHTS, load_model
     from anatomica.spec.vocabulary import entries
 
     prior = load_model(model)

@@ -165,9 +165,9 @@ def decoders(
 
         anatomica train export runs/spinal --from spinal -d caches/spinal -o models/spinal
     """
+    from anatomica.prior.card import steps_of
     from anatomica.prior.presets import preset as preset_of
     from anatomica.prior.training.train import RunOptions, train_autoencoder
-    from anatomica.prior.zoo import steps_of
 
     about = _about(data, anatomy)
     config = preset_of(preset, about.column)
@@ -356,7 +356,8 @@ def _trained(run: Path) -> dict[str, Any]:
 
 def _start(name: str | None, about: Anatomy, kind: str) -> tuple[Model | None, dict[str, Any] | None]:
     """The model of --from, and what the new run's record says of it."""
-    from anatomica.prior.zoo import load_model, trained_steps
+    from anatomica.prior.card import trained_steps
+    from anatomica.prior.zoo import load_model
 
     if name is None:
         return None, None

@@ -119,6 +119,7 @@ def check(
 
     from anatomica.data.dataset import LabelMapDataset
     from anatomica.evaluate.experiments.prior import quality, sampling_curve
+    from anatomica.prior.card import write_card
     from anatomica.prior.neighbours import neighbours_of
     from anatomica.prior.percentiles import measured, percentiles_of
     from anatomica.prior.redraw import redraw_limits
@@ -126,7 +127,7 @@ def check(
     from anatomica.prior.training.evaluate import reconstruction
     from anatomica.prior.training.run import HELD_OUT, MOST_PATIENTS, REDRAWN
     from anatomica.prior.training.weights import held_out_maps
-    from anatomica.prior.zoo import load_model, write_card
+    from anatomica.prior.zoo import load_model
     from anatomica.spec.vocabulary import entries
 
     prior = load_model(model)

@@ -1,4 +1,5 @@
-"""A model's card, checked once when it is read: what the program uses of it has the type it is used as."""
+"""A model's card, checked once when it is read (what the program uses of it has the type it is used as), and
+its numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from anatomica.errors import AnatomicaError, first_problem, shown
-from anatomica.files import opened, read_json, sealed
+from anatomica.files import opened, read_json, sealed, write_atomic
 
 FORMAT = 2
 """2: the field's bottleneck is activated."""
@@ -123,3 +124,51 @@ def read_card(folder: Path) -> dict[str, Any]:
 def card_bytes(card: dict[str, Any]) -> bytes:
     """card.json with a checksum of itself."""
     return (json.dumps(sealed(card), indent=1) + "\n").encode()
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Replace the card of a model folder."""
+    write_atomic(folder / NAME, card_bytes(card))
+
+
+def trained_steps(card: dict[str, Any], kind: str) -> int:
+    """Optimizer steps of the autoencoder or denoiser, those of the models that it started from included."""
+    return steps_of(card.get("training", {}).get(kind, {}))
+
+
+def steps_of(run: dict[str, Any]) -> int:
+    """The same of a run's own record."""
+    return run.get("step", 0) + run.get("since", {}).get("steps", 0)
+
+
+def card_numbers(card: dict[str, Any]) -> dict[str, str]:
+    """A card's numbers, for `anatomica models`."""
+    found, samples = card.get("reconstruction", {}), card.get("samples", {})
+    keys = ("field", "conv", "agreement", "field_fine", "field_fractions")
+    means = {key: found.get(key, {}).get("mean") for key in keys}
+    tissues = [(v, k) for p in ("field", "conv") for k, v in found.get(p, {}).get("tissues", {}).items()]
+    distances = [volume["ks"] for volume in samples.get("volumes", {}).values()]
+    steps = (str(trained_steps(card, kind) or "-") for kind in ("autoencoder", "denoiser"))
+
+    def number(value: float | None, digits: int = 3) -> str:
+        return "-" if value is None else f"{value:.{digits}f}"
+
+    return {
+        "anatomy": card["anatomy"],
+        "steps": " + ".join(steps),
+        "held out": str(found.get("held_out", "-")),
+        "Dice field": number(means["field"]),
+        "conv": number(means["conv"]),
+        "agreement": number(means["agreement"]),
+        "field, fine": number(means["field_fine"]),
+        "of fractions": number(means["field_fractions"]),
+        "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
+        "samples": str(samples.get("samples", "-")),
+        "eta": f"{card['sampling'].get('eta', 0.0):g}",
+        "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
+        "as decoded": number(samples.get("fmd_as_decoded"), 2),
+        "drawn": number(samples.get("drawn_a_sample"), 2),
+        "KS": number(sum(distances) / len(distances), 2) if distances else "-",
+        "nearest": f"{number(samples.get('nearest_training_dice'), 2)} "
+        f"({number(samples.get('nearest_training_dice_of_held_out'), 2)})",
+    }

@@ -121,3 +121,17 @@ def fit_gaussian(moments: Float[Tensor, "m C 10"]) -> Gaussian:
         torch.from_numpy(np.stack(ranges)).float(),
         len(moments),
     )
+
+
+def read_population(tensors: Mapping[str, Tensor], classes: int, path: Path) -> Float[Tensor, "m C 10"]:
+    """The patients' moments in a model's population file, or those of made-up patients by its Gaussian."""
+    if Gaussian.is_in(tensors):
+        return Gaussian.from_tensors(tensors, classes, path).patients()
+    moments = tensors.get("moments")
+    if moments is None or moments.ndim != 3 or moments.shape[1:] != (classes, 10) or not len(moments):
+        raise AnatomicaError(f"{path} does not hold the moments of patients with {classes} classes")
+    mass = moments[..., 0]
+    # What a patient does not have has mass 0, and NaN for the rest.
+    if not bool(((mass >= 0) & (mass <= 1)).all()) or not bool(moments[mass > 0].isfinite().all()):
+        raise AnatomicaError(f"{path} holds moments that no patient has")
+    return moments

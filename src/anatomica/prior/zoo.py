@@ -27,11 +27,11 @@ from anatomica.anatomy.frame import Frame
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.anatomy.labels import LabelTable
 from anatomica.errors import AnatomicaError, nearest, shown
-from anatomica.files import write_atomic, write_together
+from anatomica.files import write_together
 from anatomica.prior.autoencoder import Autoencoder
 from anatomica.prior.card import FORMAT, NAME, card_bytes, read_card
 from anatomica.prior.edm import EDM, LatentScaler, build_denoiser
-from anatomica.prior.gaussian_population import Gaussian, fit_gaussian
+from anatomica.prior.gaussian_population import fit_gaussian, read_population
 from anatomica.prior.neighbours import Neighbours
 from anatomica.prior.percentiles import Percentiles, read_percentiles
 from anatomica.prior.population import population_statistics
@@ -155,7 +155,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     >>> load_model("coronary").latent_shape
     (3, 16, 16, 16)
     """
-    folder = _folder(name_or_path)
+    folder = folder_of(name_or_path)
     card = read_card(folder)
     about = _about(folder, card)
     try:
@@ -194,6 +194,10 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         module.eval().requires_grad_(False).to(device)
     for module in (autoencoder, denoiser):
         module.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
+    population = None
+    if POPULATION in checksums:
+        path = folder / POPULATION
+        population = read_population(_read_tensors(path, checksums[POPULATION]), len(about.table), path)
     return Model(
         about,
         config.n,
@@ -203,9 +207,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         sampling,
         card,
         _hash(checksums),
-        _read_population(folder / POPULATION, checksums[POPULATION], len(about.table))
-        if POPULATION in checksums
-        else None,
+        population,
         neighbours,
         read_percentiles(folder),
     )
@@ -221,52 +223,8 @@ def shipped_hash(name: str) -> str:
     return _hash(read_card(WEIGHTS / name)["sha256"])
 
 
-def trained_steps(card: dict[str, Any], kind: str) -> int:
-    """Optimizer steps of the autoencoder or denoiser, those of the models that it started from included."""
-    return steps_of(card.get("training", {}).get(kind, {}))
-
-
-def steps_of(run: dict[str, Any]) -> int:
-    """The same of a run's own record."""
-    return run.get("step", 0) + run.get("since", {}).get("steps", 0)
-
-
-def card_numbers(name_or_path: str | Path) -> dict[str, str]:
-    """A card's numbers, for `anatomica models`."""
-    card = read_card(_folder(name_or_path))
-    found, samples = card.get("reconstruction", {}), card.get("samples", {})
-    keys = ("field", "conv", "agreement", "field_fine", "field_fractions")
-    means = {key: found.get(key, {}).get("mean") for key in keys}
-    tissues = [(v, k) for p in ("field", "conv") for k, v in found.get(p, {}).get("tissues", {}).items()]
-    distances = [volume["ks"] for volume in samples.get("volumes", {}).values()]
-    steps = (str(trained_steps(card, kind) or "-") for kind in ("autoencoder", "denoiser"))
-
-    def number(value: float | None, digits: int = 3) -> str:
-        return "-" if value is None else f"{value:.{digits}f}"
-
-    return {
-        "anatomy": card["anatomy"],
-        "steps": " + ".join(steps),
-        "held out": str(found.get("held_out", "-")),
-        "Dice field": number(means["field"]),
-        "conv": number(means["conv"]),
-        "agreement": number(means["agreement"]),
-        "field, fine": number(means["field_fine"]),
-        "of fractions": number(means["field_fractions"]),
-        "least": f"{min(tissues)[1]} {min(tissues)[0]:.3f}" if tissues else "-",
-        "samples": str(samples.get("samples", "-")),
-        "eta": f"{card['sampling'].get('eta', 0.0):g}",
-        "FMD": f"{number(samples.get('fmd'), 2)} ({number(samples.get('fmd_training'), 2)})",
-        "as decoded": number(samples.get("fmd_as_decoded"), 2),
-        "drawn": number(samples.get("drawn_a_sample"), 2),
-        "KS": number(sum(distances) / len(distances), 2) if distances else "-",
-        "nearest": f"{number(samples.get('nearest_training_dice'), 2)} "
-        f"({number(samples.get('nearest_training_dice_of_held_out'), 2)})",
-    }
-
-
-def _folder(name_or_path: str | Path) -> Path:
-    """A string that names an anatomy is the shipped model; a path is a folder, whatever it is called."""
+def folder_of(name_or_path: str | Path) -> Path:
+    """A string that names an anatomy is a shipped model; a path is a folder, whatever it is called."""
     name = str(name_or_path)
     if isinstance(name_or_path, str) and name in ANATOMIES:
         if name not in shipped():
@@ -313,11 +271,6 @@ def _shadow(
         raise AnatomicaError(f"{folder / NAME}: no network has these sizes ({shown(reason, 200)})") from None
 
 
-def write_card(folder: Path, card: dict[str, Any]) -> None:
-    """Replace the card of a model folder."""
-    write_atomic(folder / NAME, card_bytes(card))
-
-
 def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
     if not path.is_file():
         raise AnatomicaError(f"{path.parent} is not a model folder: {path.name} is missing")
@@ -331,20 +284,6 @@ def _read_tensors(path: Path, checksum: str | None) -> dict[str, Tensor]:
         return {name: value.float() for name, value in load(data).items()}
     except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise AnatomicaError(f"{path} is not a safetensors file: {error}") from None
-
-
-def _read_population(path: Path, checksum: str, classes: int) -> Float[Tensor, "m C 10"]:
-    tensors = _read_tensors(path, checksum)
-    if Gaussian.is_in(tensors):
-        return Gaussian.from_tensors(tensors, classes, path).patients()
-    moments = tensors.get("moments")
-    if moments is None or moments.ndim != 3 or moments.shape[1:] != (classes, 10) or not len(moments):
-        raise AnatomicaError(f"{path} does not hold the moments of patients with {classes} classes")
-    mass = moments[..., 0]
-    # What a patient does not have has mass 0, and NaN for the rest.
-    if not bool(((mass >= 0) & (mass <= 1)).all()) or not bool(moments[mass > 0].isfinite().all()):
-        raise AnatomicaError(f"{path} holds moments that no patient has")
-    return moments
 
 
 def _half(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from anatomica.cli import app
 from anatomica.data import build_phantom_cache
 from anatomica.errors import AnatomicaError
+from anatomica.prior.card import trained_steps
 from anatomica.prior.presets import TrainingConfig
 from anatomica.prior.training.augment import augment, resample_labels
 from anatomica.prior.training.budget import Budget, learning_rate
@@ -27,7 +28,7 @@ from anatomica.prior.training.points import all_points, border_mask, draw_points
 from anatomica.prior.training.random import batch_indices, generator
 from anatomica.prior.training.run import export_run, read_autoencoder
 from anatomica.prior.training.train import CHECKPOINT, RunOptions, train_autoencoder, train_denoiser
-from anatomica.prior.zoo import load_model, trained_steps
+from anatomica.prior.zoo import load_model
 from tiny_prior import CORONARY, TINY, ellipsoids, save_tiny_model
 
 QUIET = RunOptions(quiet=True)
