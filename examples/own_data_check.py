@@ -25,7 +25,7 @@ def main(model_folder: Path, cache: Path, samples: Path) -> None:
     classes, autoencoder = len(model.table), model.autoencoder
     train, held_out = (LabelMapDataset(cache, split, model.n) for split in ("train", "validation"))
     for patients in (train, held_out):
-        for case, labels in zip(patients.cases, patients, strict=True):
+        for case, labels in zip(patients.cases, patients.load_all(), strict=True):
             with torch.inference_mode():
                 again = decode_labels(autoencoder.field, autoencoder.encode(labels[None]).mean, model.n)
             dice = float(pairwise_dice(again, labels[None], classes))
@@ -34,7 +34,7 @@ def main(model_folder: Path, cache: Path, samples: Path) -> None:
     known, names = train.load_all(), [case.id for case in train.cases]
     made = [(p.name, load(p, model.about)) for p in label_maps_in(samples, model.about)]
     maps = [(name, torch.from_numpy(model.table.index[one.array])) for name, one in made]
-    for name, labels in [*zip((c.id for c in held_out.cases), held_out, strict=True), *maps]:
+    for name, labels in [*zip((c.id for c in held_out.cases), held_out.load_all(), strict=True), *maps]:
         dice = pairwise_dice(labels[None], known, classes)[0]
         print(f"{name}: nearest is {names[int(dice.argmax())]}, Dice {float(dice.max()):.2f}")
 
