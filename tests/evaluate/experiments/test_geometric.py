@@ -2,7 +2,8 @@
 
 from anatomica.anatomy.catalogue import anatomy
 from anatomica.evaluate.experiments.geometric import others
-from anatomica.evaluate.experiments.plan import NEWTON_L, UNCONDITIONAL, Cell
+from anatomica.evaluate.experiments.plan import Cell
+from anatomica.evaluate.experiments.rows import OURS, UNCONDITIONAL
 from anatomica.evaluate.experiments.runner import Finished
 from anatomica.spec.tasks import task
 
@@ -16,13 +17,13 @@ def drawn(method, shift: dict[str, float]) -> Finished:
 
 
 def test_the_constrained_tissue_may_change_and_others_are_compared() -> None:
-    text = others([drawn(UNCONDITIONAL, {}), drawn(NEWTON_L, {"RV": 100})])
+    text = others([drawn(UNCONDITIONAL, {}), drawn(OURS, {"RV": 100})])
     assert "| 9 | 0.00 (" in text
     assert "| 0 [0, 0] (" in text
-    moved = others([drawn(UNCONDITIONAL, {}), drawn(NEWTON_L, {"LA": 40})])
+    moved = others([drawn(UNCONDITIONAL, {}), drawn(OURS, {"LA": 40})])
     assert "1.00 (LA)" in moved
     assert "(LA)" in moved.splitlines()[-1].split("|")[-2]
 
 
 def test_without_unconditional_samples_nothing_is_said() -> None:
-    assert others([drawn(NEWTON_L, {})]) == ""
+    assert others([drawn(OURS, {})]) == ""

@@ -41,7 +41,12 @@ def test_cubes_of_points_scale_with_the_model_and_thin_domains_do_not() -> None:
 
 
 def test_profiles_scale() -> None:
-    assert profile("here").samples == 32
+    here = profile("here")
+    assert (here.count(UNCONDITIONAL), here.count(UNCONDITIONAL, sweep=True), here.count(GRADIENT_L)) == (
+        128,
+        64,
+        16,
+    )
     assert profile("paper").steps == 100
     scaled = profile("here", samples=3, steps=7)
     assert (scaled.samples, scaled.slow, scaled.sweep, scaled.steps) == (3, 3, 3, 7)

@@ -12,6 +12,7 @@ from anatomica.evaluate.experiments import (
     guidance_weight,
     memorisation,
     multiscale,
+    paper_weights,
     partial_decoding,
     softmax_temperature,
     topological,
@@ -47,6 +48,7 @@ EXPERIMENTS = {
         multiscale,
         memorisation,
         validity,
+        paper_weights,
     )
 }
 

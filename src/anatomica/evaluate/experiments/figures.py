@@ -21,6 +21,7 @@ from anatomica.report.render import Camera, render
 from anatomica.report.wires import ACHIEVED_COLOUR, TARGET_COLOUR, box_wire, focus, moment_wires, show
 
 COLOURS = plt.get_cmap("tab10").colors  # type: ignore[attr-defined]
+MANY = plt.get_cmap("tab20").colors  # type: ignore[attr-defined]
 
 
 def bars(
@@ -34,6 +35,7 @@ def bars(
     kinds = list(dict.fromkeys(kind for _, kind in columns))
     figure, axes = plt.subplots(1, len(titles), figsize=(4.6 * len(titles), 3.8), layout="constrained")
     width = 0.8 / max(1, len(kinds))
+    colours = COLOURS if len(kinds) <= len(COLOURS) else MANY
     for axis, (key, title) in zip(np.atleast_1d(axes), titles.items(), strict=True):
         for k, kind in enumerate(kinds):
             there = [
@@ -49,7 +51,8 @@ def bars(
                 [max(0.0, i.value - i.low) for _, i in there],
                 [max(0.0, i.high - i.value) for _, i in there],
             ]
-            axis.bar(x, y, width, yerr=error, label=kind, color=COLOURS[k % 10], error_kw={"lw": 1})
+            colour = colours[k % len(colours)]
+            axis.bar(x, y, width, yerr=error, label=kind, color=colour, error_kw={"lw": 1})
         axis.set_xticks(range(len(groups)), groups, rotation=20, ha="right", fontsize=8)
         axis.set_title(title, fontsize=10)
         if log:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from anatomica.evaluate.experiments.geometric import fidelities
 from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.measures import fidelities
 from anatomica.evaluate.experiments.plan import GRADIENT_L, Cell, Profile, at_scale, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
@@ -30,7 +30,7 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
             GRADIENT_L,
             reweighted(at_scale(task(name), n), geometric=weight, **off),
             task(name),
-            profile.sweep,
+            profile.count(GRADIENT_L, sweep=True),
             (("loss", loss), ("weight", weight)),
         )
         for name in GEOMETRIC

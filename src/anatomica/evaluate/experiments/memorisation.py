@@ -11,8 +11,9 @@ import torch
 from anatomica.evaluate.experiments import geometric, topological
 from anatomica.evaluate.experiments.figures import bars
 from anatomica.evaluate.experiments.lab import Lab
-from anatomica.evaluate.experiments.plan import NEWTON_L, UNCONDITIONAL, Cell, Profile
+from anatomica.evaluate.experiments.plan import Cell, Profile
 from anatomica.evaluate.experiments.quality import floor, quality
+from anatomica.evaluate.experiments.rows import OURS, UNCONDITIONAL
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.tables import conditions, markdown, shown, write_results
 from anatomica.evaluate.metrics.bootstrap import mean_interval
@@ -24,7 +25,7 @@ NAME = "memorisation"
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
     """Unconditional and guided cells of both tables: nothing is drawn that they did not draw."""
     both = [*geometric.cells(profile, lab), *topological.cells(profile, lab)]
-    return [c for c in both if c.method.key in (UNCONDITIONAL.key, NEWTON_L.key)]
+    return [c for c in both if c.method.key in (UNCONDITIONAL.key, OURS.key)]
 
 
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
@@ -39,7 +40,7 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
         maps = torch.from_numpy(np.stack([d.labels for d in drawn]))
         if anatomy not in known:
             known[anatomy] = Known.of(training.maps, training.clouds)
-        near = nearest_training(maps, np.stack([d.clouds for d in drawn]), known[anatomy])
+        near = nearest_training(maps, np.stack([d.features.clouds for d in drawn]), known[anatomy])
         if anatomy not in real:
             count = min(len(held_out), max(len(x.keys) for x in done))
             real[anatomy] = nearest_training(held_out.maps[:count], held_out.clouds[:count], known[anatomy])

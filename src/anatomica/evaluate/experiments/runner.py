@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from anatomica.errors import AnatomicaError
-from anatomica.evaluate.experiments.drawing import Drawn, condition_of, draw_cell
+from anatomica.evaluate.experiments.drawing import Drawn, Features, condition_of, draw_cell
 from anatomica.evaluate.experiments.estimate import Estimate, Paces, in_words, unknown_kinds
 from anatomica.evaluate.experiments.identity import DRAWING, MEASURING, code_version, content_hash
 from anatomica.evaluate.experiments.lab import Lab
@@ -43,6 +43,10 @@ class Finished:
     cell: Cell
     numbers: list[dict[str, Any]]
     keys: tuple[str, ...]
+
+    def first(self, count: int) -> Finished:
+        """The cell with its first samples only, to be compared with one that has no more."""
+        return Finished(self.cell, self.numbers[:count], self.keys[:count])
 
     def values(self, *path: str) -> np.ndarray:
         """One number of every sample, by its place in the JSON; NaN where it is missing."""
@@ -67,7 +71,7 @@ class Runner:
 
     @cached_property
     def paces(self) -> Paces:
-        return Paces.at(self.lab.cache / "paces.json")
+        return Paces.at(self.lab.cache / "paces.json", self.profile.steps)
 
     def run(
         self, cells: Sequence[Cell], chosen: Callable[[Cell], bool] = lambda cell: True
@@ -115,7 +119,9 @@ class Runner:
                 f"{self._sample(key)} was damaged since it was checked; run the same command again"
             )
         verdict = json.loads(str(kept["verdict"])) if "verdict" in kept else {}
-        return Drawn(kept["labels"], kept["morphology"], kept["clouds"], float(kept["seconds"]), verdict)
+        features = Features(kept["morphology"], kept["clouds"])
+        finer = Features(kept["morphology_2n"], kept["clouds_2n"]) if "clouds_2n" in kept else None
+        return Drawn(kept["labels"], features, float(kept["seconds"]), finer, verdict)
 
     def _has(self, key: str) -> bool:
         """Whether a sample is kept and undamaged; each is read and checked once."""
@@ -163,11 +169,12 @@ class Runner:
 
     def _draw(self, cell: Cell, start: int, keys: Sequence[str]) -> None:
         for key, made in zip(keys, self._drawn(cell, start, len(keys)), strict=True):
+            finer = {} if made.finer is None else made.finer._asdict()
             save_arrays(
                 self._sample(key),
                 labels=made.labels,
-                morphology=made.morphology,
-                clouds=made.clouds,
+                **made.features._asdict(),
+                **{f"{name}_2n": values for name, values in finer.items()},
                 seconds=np.array(made.seconds),
                 verdict=np.array(json.dumps(made.verdict)),
             )
@@ -211,7 +218,7 @@ class Runner:
             "weights": model.hash,
             "method": method.identity(),
             "baseline": baseline,
-            "sampling": to_dict(Options(steps=self.profile.steps).sampling(model)),
+            "sampling": to_dict(Options(**method.how(self.profile.steps)).sampling(method.sampled(model))),
             "code": code_version(DRAWING),
         }
         free = method.guidance is None and method.conditioning is None and not method.judged

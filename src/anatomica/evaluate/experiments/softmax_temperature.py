@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.measures import precisions
 from anatomica.evaluate.experiments.plan import GRADIENT_L, Cell, Profile, changed, resampled, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
-from anatomica.evaluate.experiments.topological import precisions
 from anatomica.spec.tasks import TOPOLOGICAL, task
 
 NAME = "softmax-temperature"
@@ -31,7 +31,7 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
                 GRADIENT_L,
                 changed(reweighted(half, topological=weight), temperature=heat),
                 spec,
-                min(profile.sweep, 64),
+                profile.count(GRADIENT_L, sweep=True),
                 (("temperature", heat), ("weight", weight)),
             )
             for heat in TEMPERATURES

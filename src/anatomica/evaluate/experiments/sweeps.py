@@ -30,7 +30,7 @@ def write_sweep(
     values = [measure(f) for f in done]
     if with_fmd:
         for v, f in zip(values, done, strict=True):
-            features = np.stack([runner.load(key).morphology for key in f.keys])
+            features = np.stack([runner.load(key).features.morphology for key in f.keys])
             v["FMD"] = frechet(features, runner.lab.others(f.cell.spec.anatomy).morphology)
     names = list(values[0]) if values else []
     rows = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from anatomica.evaluate.experiments.plan import PROFILES
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.metrics.bootstrap import Interval
 from anatomica.evaluate.provenance import made_by, provenance
@@ -46,6 +47,13 @@ def largest(values: Sequence[float]) -> float:
     return -smallest([-v for v in values])
 
 
+HALVES = {
+    "test": "Targets are of **test** patients; what is tuned is tuned on development patients, unless this "
+    "page says otherwise.",
+    "development": "Targets are of **development** patients: for tuning, not for a table.",
+}
+
+
 def conditions(runner: Runner, done: Sequence[Finished]) -> str:
     """The lines under every table: what it was made of."""
     models = sorted({f.cell.spec.anatomy for f in done})
@@ -61,7 +69,8 @@ def conditions(runner: Runner, done: Sequence[Finished]) -> str:
         )
     source = ", ".join(sorted({runner.lab.source(name) for name in models}))
     return (
-        f"Profile `{runner.profile.name}`, data: {source}. "
+        f"{HALVES[runner.lab.half]} Where a cell has more samples than there are such patients, they are "
+        f"asked again with other seeds. Profile `{runner.profile.name}`, data: {source}. "
         + "; ".join(about)
         + ". Intervals are 95 %: by bootstrap, of shares Wilson's. "
         "The paper's numbers are of CT at 128^3 and 128 samples: compare the order of methods, not values.\n"
@@ -99,12 +108,45 @@ def write_results(
         for cell, f in zip(cells, done, strict=True)
     ]
     out.mkdir(parents=True, exist_ok=True)
-    write_text(out / f"{name}.md", f"{text}\n{made_by(about)}\n")
+    write_text(out / f"{name}.md", f"{text}\n{one_row(runner, name, done)}\n{made_by(about)}\n")
     _write(out / f"{name}.json", shared | {"summary": summary, "cells": counted})
     whole = [cell | {"samples": f.numbers} for cell, f in zip(cells, done, strict=True)]
     path = samples_path(runner, name, "json")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, shared | {"cells": whole} | (samples or {}))
+
+
+def one_row(runner: Runner, name: str, done: Sequence[Finished]) -> str:
+    """The command that draws one row of a table again; other rows have other names after --only."""
+    if not done:
+        return ""
+    lab, asked = runner.lab, runner.profile
+    usual = PROFILES[asked.name]
+    given = {
+        "samples": asked.samples if asked.samples != usual.samples else None,
+        "steps": asked.steps if asked.steps != usual.steps else None,
+        "batch": asked.batch if asked.batch != usual.batch else None,
+        "eta": lab.eta,
+        "data": lab.data,
+        "models": lab.models,
+        "targets": lab.half if lab.half != "test" else None,
+    }
+    options = "".join(f" --{key} {value}" for key, value in given.items() if value is not None)
+    cell = done[-1].cell
+    chosen = f"--only {cell.task} --only {cell.method.key}"
+    tasks = ", ".join(dict.fromkeys(f"`{f.cell.task}`" for f in done))
+    methods = ", ".join(dict.fromkeys(f"`{f.cell.method.key}`" for f in done))
+    if len(tasks) > MOST_NAMES:
+        tasks = f"{tasks[:MOST_NAMES].rpartition(',')[0]}, ..."
+    return (
+        f"One row again: `anatomica evaluate {name} --profile {asked.name}{options} {chosen} "
+        f"--out out/again` (tasks: {tasks}; methods: {methods}). What is in the cache is not drawn again; "
+        "`--cache NEW` draws everything anew.\n"
+    )
+
+
+MOST_NAMES = 600
+"""Letters of a list of tasks: `validity` has one for every tissue's volume."""
 
 
 def samples_path(runner: Runner, name: str, kind: str) -> Path:

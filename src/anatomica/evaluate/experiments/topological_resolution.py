@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.measures import precisions
 from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, Cell, Profile, resampled, reweighted
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.sweeps import write_sweep
-from anatomica.evaluate.experiments.topological import precisions
 from anatomica.spec.tasks import TOPOLOGICAL, task
 
 NAME = "topological-resolution"
@@ -32,13 +32,13 @@ def cells(profile: Profile, lab: Lab) -> list[Cell]:
                     GRADIENT_L,
                     reweighted(grid, topological=weight),
                     spec,
-                    profile.sweep,
+                    profile.count(GRADIENT_L, sweep=True),
                     (("guidance", f"gradient, weight {weight:g}"), ("resolution", n // part)),
                 )
                 for weight in WEIGHTS
             ]
             settings = (("guidance", "Gauss-Newton"), ("resolution", n // part))
-            made.append(Cell(name, NEWTON_L, grid, spec, profile.sweep, settings))
+            made.append(Cell(name, NEWTON_L, grid, spec, profile.count(NEWTON_L, sweep=True), settings))
     return made
 
 

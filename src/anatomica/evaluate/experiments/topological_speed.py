@@ -9,10 +9,10 @@ from anatomica.evaluate.experiments import paper
 from anatomica.evaluate.experiments.figures import bars
 from anatomica.evaluate.experiments.geometric import speeds
 from anatomica.evaluate.experiments.lab import Lab
+from anatomica.evaluate.experiments.measures import precisions
 from anatomica.evaluate.experiments.plan import GRADIENT_L, GRADIENT_V, NEWTON_L, Cell, Profile, resampled
 from anatomica.evaluate.experiments.runner import Finished, Runner
 from anatomica.evaluate.experiments.tables import beside, conditions, markdown, write_results
-from anatomica.evaluate.experiments.topological import precisions
 from anatomica.evaluate.metrics.bootstrap import mean_interval
 from anatomica.spec.tasks import task
 

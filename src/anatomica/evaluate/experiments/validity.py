@@ -12,38 +12,25 @@ from typing import Any
 import numpy as np
 
 from anatomica.evaluate.experiments.figures import gallery
-from anatomica.evaluate.experiments.geometric import floor_lines
 from anatomica.evaluate.experiments.lab import Lab
-from anatomica.evaluate.experiments.plan import GRADIENT_L, NEWTON_L, UNCONDITIONAL, Cell, Profile, at_scale
-from anatomica.evaluate.experiments.quality import qualities
+from anatomica.evaluate.experiments.measures import share
+from anatomica.evaluate.experiments.plan import Cell, Profile
+from anatomica.evaluate.experiments.quality import Grids, grids
+from anatomica.evaluate.experiments.rows import OURS, ROWS, cells_of
 from anatomica.evaluate.experiments.runner import Finished, Runner
+from anatomica.evaluate.experiments.standing import quality_section, standing_json, what_rows_had
 from anatomica.evaluate.experiments.tables import conditions, markdown, shown, write_results
-from anatomica.evaluate.metrics.bootstrap import Interval, share_interval
-from anatomica.evaluate.metrics.quality import Quality
-from anatomica.guidance.solver import POLISH, Guidance
+from anatomica.evaluate.experiments.verdict import cells_won, quality_kept
+from anatomica.evaluate.metrics.bootstrap import Interval
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import Target
 from anatomica.spec.spec import Constraint, GlobalDomain, Spec
 from anatomica.spec.tasks import TASKS, task
 
 NAME = "validity"
-OURS = replace(NEWTON_L, key="ours", title="ours", judged=True)
 SEVERAL = replace(OURS, key="ours-tries", title="ours, default tries", tries=None, slow=True)
-METHODS = (
-    replace(UNCONDITIONAL, judged=True),
-    replace(OURS, key="polish", title="Uncond. + polish", guidance=Guidance(solver="none", polish=POLISH)),
-    replace(
-        GRADIENT_L,
-        key="gradient",
-        title="paper's update + polish",
-        guidance=replace(GRADIENT_L.guidance or Guidance(), polish=POLISH),
-        judged=True,
-        slow=True,
-    ),
-    replace(OURS, key="ours-no-polish", title="ours without polish", guidance=Guidance(polish=0)),
-    OURS,
-    SEVERAL,
-)
+METHODS = (*ROWS, SEVERAL)
+WHAT = "one task, by the share of valid label maps"
 VERDICTS = {
     "met": "met",
     "met_2n": "met at 2n",
@@ -62,13 +49,10 @@ SIMPLE = "volume"
 
 
 def cells(profile: Profile, lab: Lab) -> list[Cell]:
+    """The rows of the tables of control, whose samples these share, and every tissue's volume."""
     made = []
     for name in (name for name in TASKS if lab.has_model(task(name).anatomy)):
-        spec = task(name)
-        coarse = at_scale(spec, lab.model(spec.anatomy).n)
-        for method in METHODS:
-            count = profile.slow if method.slow else profile.samples
-            made.append(Cell(name, method, coarse if method.key == "gradient" else spec, spec, count))
+        made += cells_of(name, METHODS, profile, sweep=name.startswith("multiscale-"))
     return [*made, *simple_cells(lab)]
 
 
@@ -106,12 +90,12 @@ def simple_asks(model: Model) -> list[Spec]:
 def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     tasks = [f for f in done if not f.cell.task.startswith(SIMPLE)]
     simple = [f for f in done if f.cell.task.startswith(SIMPLE)]
-    found, floors = qualities(runner, tasks)
-    quality = {f.cell.name: q for f, q in zip(tasks, found, strict=True)}
+    found = grids(runner, tasks)
     head = ("Approach", "n", *(f"{title} %" for title in VERDICTS.values()))
-    text = "# Validity\n\n" + verdict(tasks, simple, quality) + "\n" + _true_patients(out)
-    rows = [[f.cell.task, *_shares([f]), *_quality(f, tasks, quality), f"{seconds([f]):.1f}"] for f in tasks]
-    text += markdown(("Task", *head, "FMD", "of uncond.", "1-NNA", "s"), rows)
+    text = "# Validity\n\n" + verdict(tasks, simple, found) + quality_kept(tasks, found)
+    text += "\n" + _true_patients(out)
+    rows = [[f.cell.task, *_shares([f]), f"{seconds([f]):.1f}"] for f in tasks]
+    text += markdown(("Task", *head, "s"), rows)
     text += "\n## One tissue, one volume\n\n"
     text += "Each tissue's volume in the whole cube, at five percentiles of the population (5 to 95).\n\n"
     groups = sorted({(f.cell.spec.anatomy, f.cell.method.key) for f in simple})
@@ -121,11 +105,11 @@ def write(runner: Runner, done: Sequence[Finished], out: Path) -> None:
     text += (
         "\nMet: every check within tolerance, on the written voxels and sub-voxel on the field. At 2n: the "
         "same latent decoded on a grid twice as fine. Contained: nothing outside a structure's own box. "
-        "Plausible: like the training patients. Valid: met and plausible. Every row has the repair of "
-        "`generate`, and one draw per sample unless it says otherwise. s: processor seconds per sample.\n\n"
+        "Plausible: like the training patients. Valid: met and plausible. s: processor seconds of one.\n\n"
     )
-    text += failures(done) + floor_lines(floors) + conditions(runner, done) + f"\n![samples]({NAME}.png)\n"
-    summary = {f.cell.name: _summary(f, quality.get(f.cell.name)) for f in done}
+    text += failures(done) + quality_section(runner, tasks, found)
+    text += what_rows_had(runner, done) + conditions(runner, done) + f"\n![samples]({NAME}.png)\n"
+    summary = {f.cell.name: _summary(f, found.get(f.cell.name)) for f in done}
     write_results(runner, done, out, NAME, text, summary)
     gallery(runner, [f for f in tasks if f.cell.method.key == OURS.key], out / f"{NAME}.png")
 
@@ -144,12 +128,6 @@ def _true_patients(out: Path) -> str:
     )
 
 
-def share(done: Iterable[Finished], key: str) -> Interval:
-    """Percentage of samples of which `key` is true."""
-    hits = np.concatenate([f.values(key) for f in done]) > 0.5
-    return Interval(*(100 * x for x in share_interval(hits)))
-
-
 def seconds(done: Iterable[Finished]) -> float:
     return float(np.concatenate([f.values("seconds") for f in done]).mean())
 
@@ -159,25 +137,16 @@ def _shares(done: Sequence[Finished]) -> list[str]:
     return [done[0].cell.method.title, str(count), *(shown(share(done, key)) for key in VERDICTS)]
 
 
-def _quality(f: Finished, tasks: Sequence[Finished], quality: dict[str, Quality]) -> list[str]:
-    """FMD, FMD over that of the task's unconditional samples, 1-NNA."""
-    q, ratio = quality[f.cell.name], fmd_ratio(f, tasks, quality)
-    return [shown(q.fmd), "-" if ratio is None else f"{ratio:.2f}", shown(q.nna)]
-
-
-def fmd_ratio(f: Finished, tasks: Sequence[Finished], quality: dict[str, Quality]) -> float | None:
-    for other in tasks:
-        if other.cell.task == f.cell.task and other.cell.method.key == UNCONDITIONAL.key:
-            return quality[f.cell.name].fmd.value / quality[other.cell.name].fmd.value
-    return None
-
-
-def _summary(f: Finished, q: Quality | None) -> dict[str, Any]:
+def _summary(f: Finished, g: Grids | None) -> dict[str, Any]:
     found: dict[str, Any] = {key: list(share([f], key)) for key in VERDICTS} | {"seconds": seconds([f])}
-    return found if q is None else found | {"quality": q.as_json()}
+    return found if g is None else found | standing_json(f, g)
 
 
-def verdict(tasks: Sequence[Finished], simple: Sequence[Finished], quality: dict[str, Quality]) -> str:
+def _valid(f: Finished) -> tuple[dict[str, Interval], bool]:
+    return {"valid": share([f], "valid")}, False
+
+
+def verdict(tasks: Sequence[Finished], simple: Sequence[Finished], found: dict[str, Grids]) -> str:
     """What the table is for, counted; what is missed comes first."""
     ours = [f for f in tasks if f.cell.method.key == OURS.key]
     lines = [
@@ -186,9 +155,10 @@ def verdict(tasks: Sequence[Finished], simple: Sequence[Finished], quality: dict
         if share([f], "valid").value < LEAST_VALID
     ]
     for f in ours:
-        ratio = fmd_ratio(f, tasks, quality)
-        if ratio is not None and ratio > MOST_FMD:
+        g = found[f.cell.name]
+        if g.free is not None and (ratio := g.n.fmd.value / g.free.fmd.value) > MOST_FMD:
             lines.append(f"- {f.cell.task}: FMD {ratio:.2f} times that of unconditional samples")
+    lines += cells_won([f for f in tasks if f.cell.method.tries == 1], _valid, WHAT).splitlines()
     several = (("one draw", OURS.key), ("default tries", SEVERAL.key))
     for what, done in (("the tasks", tasks), ("one tissue's volume", simple)):
         for how, key in several:
