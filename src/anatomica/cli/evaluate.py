@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from anatomica.cli.numbers import not_negative
 from anatomica.cli.output import Output, with_output
 from anatomica.errors import AnatomicaError
+
+if TYPE_CHECKING:
+    from anatomica.evaluate.experiments.plan import Cell
+    from anatomica.evaluate.experiments.runner import Runner
 
 RESULTS, QUICK_RESULTS = Path("results"), Path("out/evaluation-quick")
 BASELINES, CACHE = Path("runs/baselines"), Path("runs/evaluation")
@@ -26,8 +30,8 @@ def evaluate(
         str,
         typer.Argument(
             help="geometric, topological, partial-decoding, topological-speed, guidance-weight, "
-            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, asks, "
-            "composition; all of them (all); realism (with --against); or docs."
+            "softmax-temperature, topological-resolution, multiscale, memorisation, validity, "
+            "paper-weights (tuning), asks, composition; all of them (all); realism (with --against); or docs."
         ),
     ],
     profile: Annotated[
@@ -105,7 +109,11 @@ def evaluate(
 
         anatomica evaluate geometric --profile quick
 
-        anatomica evaluate geometric --profile here --only anatomica-gn --data caches
+        anatomica evaluate geometric --profile here --list    # its rows, and how long they take
+
+        anatomica evaluate geometric --profile here --only ours --only right-ventricle    # one row
+
+        anatomica evaluate paper-weights --profile here --targets development
 
         anatomica evaluate asks --profile here --only aortic
 
@@ -312,6 +320,33 @@ def run_everything(
     return run_all(lab, amount, output.print, out, dry)
 
 
+def listed(runner: Runner, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Every cell with its samples and the time that they take if none is in the cache."""
+    from anatomica.evaluate.experiments.estimate import in_words
+
+    rows, total = [], 0.0
+    for cell in cells:
+        seconds = cell.count * runner.paces.of(cell)
+        total += seconds
+        took = "timed here" if runner.paces.knows(cell) else "roughly"
+        runner.tell(
+            f"{cell.task:24} {cell.method.key:18} {cell.count:4} samples  {in_words(seconds):>8} {took}  "
+            f"{cell.name}"
+        )
+        rows.append(
+            {
+                "task": cell.task,
+                "method": cell.method.key,
+                "samples": cell.count,
+                "name": cell.name,
+                "seconds": round(seconds, 1),
+            }
+        )
+    samples = sum(cell.count for cell in cells)
+    runner.tell(f"{samples} samples, about {in_words(total)} of one core if none is in the cache")
+    return {"cells": rows, "samples": samples, "seconds": round(total, 1)}
+
+
 def check_half(half: str) -> None:
     from anatomica.data.cache import Half
 
@@ -363,17 +398,10 @@ def run(
         by_task, by_method = named
         return (not by_task or cell.task in by_task) and (not by_method or cell.method.key in by_method)
 
-    if list_cells:
-        cells = [c for c in cells if mine(c)]
-        for cell in cells:
-            tell(f"{cell.task:24} {cell.method.key:14} {cell.count:4} samples  {cell.name}")
-        return {
-            "cells": [
-                {"task": c.task, "method": c.method.key, "samples": c.count, "name": c.name} for c in cells
-            ]
-        }
-    writable_folder(out)
     runner = Runner(lab, amount, tell)
+    if list_cells:
+        return listed(runner, [c for c in cells if mine(c)])
+    writable_folder(out)
     done = runner.run(cells, mine)
     if not done:
         raise AnatomicaError(f"nothing of {name!r} could be run: no model, or no baselines; see above")
