@@ -96,7 +96,9 @@ def evaluate(
         ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Samples computed together.")] = None,
-    list_cells: Annotated[bool, typer.Option("--list", help="Say what would be run, and stop.")] = False,
+    list_cells: Annotated[
+        bool, typer.Option("--list", help="Say what would be run and how long it takes, and stop.")
+    ] = False,
 ) -> None:
     """Run one experiment and write OUT/NAME.md (table), OUT/NAME.json (summary) and OUT/NAME.png (figure).
 

@@ -54,8 +54,8 @@ WEIGHTS = {"right-ventricle": 0.1, "mitral-valve": 0.1, "aortic-trunk": 1.0, "my
 TUNED_ON = (
     "Tuned weights are the best of 0.01, 0.1, 1 and 10 times the paper's for the four geometric tasks, 16 "
     "samples each in 12 multistep steps (`anatomica evaluate guidance-weight`), on targets of all held-out "
-    "patients before these were split: test patients are among them. Other tasks are not tuned yet and have no "
-    "such row."
+    "patients before these were split: test patients are among them. Other tasks are not tuned yet and "
+    "have no such row."
 )
 """To be changed with `WEIGHTS`."""
 
