@@ -98,7 +98,7 @@ def test_a_folder_of_another_spec_or_code_is_refused(tmp_path: Path) -> None:
     assert begin(make_plan(spec(), MAKER), tmp_path).spec == plan.spec
     with pytest.raises(AnatomicaError, match="another spec"):
         begin(make_plan(spec(seed=9), MAKER), tmp_path)
-    other = type(MAKER)("other", None, "fake")
+    other = type(MAKER)("other", "fake")
     with pytest.raises(AnatomicaError, match="another model or code"):
         begin(make_plan(spec(), other), tmp_path)
     with pytest.raises(AnatomicaError, match="not a cohort's folder"):
