@@ -29,7 +29,7 @@ def test_generation_reports_both_batches_and_the_network_s_share(tmp_path: Path)
 
 
 def test_samples_are_drawn_where_slopes_can_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Latents are mended by gradients, which torch refuses in inference mode."""
+    """Levels of spines are settled by gradients, which torch refuses in inference mode."""
     seen = []
 
     def watched(*args, **more):

@@ -31,6 +31,7 @@ from anatomica.measurement.measure import Fine
 from anatomica.measurement.placing import Resolved, batched
 from anatomica.prior.field import decode_labels
 from anatomica.prior.sampler import Denoiser, Step, sample
+from anatomica.prior.whole_levels import settle_levels
 from anatomica.prior.zoo import Model
 from anatomica.spec.asks import Asks
 from anatomica.spec.spec import Spec
@@ -145,6 +146,7 @@ def _candidates(
     seen = None if trace is None and told is None else see
     first = None if begin is None else begin()
     z = sample(denoiser, model.latent_shape, seeds, config, device=model.device, callback=seen, start=first)
+    z = settle_levels(model.autoencoder, model.scaler, model.denoiser.gaussian, z)
     if guidance is not None:
         z = guidance.finish(model, together, z, n, goals)
     z = _mended(model, z, n, options, together, goals)

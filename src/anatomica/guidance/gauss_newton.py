@@ -25,8 +25,14 @@ from anatomica.measurement.goals import Goal
 from anatomica.measurement.moments import measure_moments
 from anatomica.measurement.parse import Union
 from anatomica.measurement.placing import Resolved, Tissues
+from anatomica.prior.whole_levels import settle_levels
 from anatomica.prior.zoo import Model
 from anatomica.spec.quantities import QUANTITIES
+
+SETTLED = 3.0
+"""The noise below which a column's levels are made whole before each step. Done once at the end, a window
+moved by half a vertebra, and the polish moved labels instead of bones to meet its targets."""
+SETTLE_STEPS = 4
 
 Asked = tuple[Probe, Resolved | Tissues]
 """Residuals and the constraint, or the tissues, that they are of."""
@@ -77,6 +83,8 @@ def gauss_newton(
     blurred = [first_moments(r) for r in sharp]
 
     def correct(z_0: Float[Tensor, "b c h w d"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b c h w d"]:
+        if sigma.max() <= SETTLED:
+            z_0 = settle_levels(model.autoencoder, model.scaler, model.denoiser.gaussian, z_0, SETTLE_STEPS)
         asked = sharp if sigma.max() <= settings.sharp else blurred
         return z_0 + newton_step(model, asked, z_0, sigma, settings, follower, usual)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from anatomica.errors import AnatomicaError
-from anatomica.prior.column import NUMBERS, ColumnConv, ColumnInput, ColumnLayer
+from anatomica.prior.column import ColumnConv, ColumnInput, ColumnLayer
 from anatomica.prior.field import Field, FourierFeatures
 from anatomica.prior.layers import ChannelNorm, Conv3d, Downsample, ResBlock, Upsample, group_norm
 from anatomica.prior.presets import AutoencoderConfig
@@ -41,15 +41,15 @@ class Crop(NamedTuple):
 class Encoder(nn.Module):
     """One-hot voxels to the posterior's mean and log-variance on a grid `factor` times coarser.
 
-    Of a column it sees bone, level and colours, as the decoders write them, so that a window three vertebrae
-    further down is the same anatomy with another level, in the latent too.
+    Of a column it sees bone and level, as the decoders write them, so that a window further down is the same
+    anatomy with another level, in the latent too.
     """
 
     def __init__(self, classes: int, config: AutoencoderConfig) -> None:
         super().__init__()
         first, last = config.channels[0], config.channels[-1]
         self.column = ColumnInput(classes) if config.column else None
-        self.stem = _stem(classes if self.column is None else NUMBERS, first, config.stem)
+        self.stem = _stem(classes if self.column is None else 2, first, config.stem)
         layers: list[nn.Module] = []
         c = first
         for level, channels in enumerate(config.channels):

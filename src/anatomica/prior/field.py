@@ -87,6 +87,15 @@ class Field(nn.Module):
         """Logits at points r in [0,1]^3, given `prepare`'s features."""
         return self.decode(slice_trilinear(features, points), points)
 
+    def column_at(
+        self, features: Float[Tensor, "b h w d k"], points: Float[Tensor, "b p 3"]
+    ) -> tuple[Float[Tensor, "b p"], Float[Tensor, "b p"]]:
+        """Bone and level at points, of a field of a column (`prior/column.py`)."""
+        last = self.mlp[-1]
+        assert isinstance(last, ColumnLayer)
+        hidden = slice_trilinear(features, points) + self.from_position(self.fourier(points))
+        return last.bone_and_level(self.mlp[:-1](hidden))
+
     def forward(
         self, z: Float[Tensor, "b c h w d"], points: Float[Tensor, "b p 3"]
     ) -> Float[Tensor, "b p C"]:
@@ -95,7 +104,7 @@ class Field(nn.Module):
     def decode(
         self, sliced: Float[Tensor, "*p k"], points: Float[Tensor, "*p 3"], held: bool = False
     ) -> Float[Tensor, "*p C"]:
-        """Logits; with `held` the levels and colours of a column are constants to autograd."""
+        """Logits; with `held` the levels of a column are constants to autograd."""
         hidden, last = sliced + self.from_position(self.fourier(points)), self.mlp[-1]
         if held and isinstance(last, ColumnLayer):
             return last(self.mlp[:-1](hidden), held=True)
