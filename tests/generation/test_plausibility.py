@@ -5,15 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 from anatomica.anatomy.label_map import LabelMap, cube_affine
 from anatomica.cli.sampling import unlike_training, verdict
+from anatomica.data.phantoms import phantom
 from anatomica.generation.plausibility import (
     AREA,
     ROOM,
     Patchwork,
     Unusual,
     detached,
+    misshapen,
     oddities,
     sentence,
     split_tissues,
@@ -22,8 +25,10 @@ from anatomica.generation.plausibility import (
 )
 from anatomica.generation.sample import Sample
 from anatomica.prior.neighbours import BEYOND, neighbours_of
+from anatomica.prior.population import label_moments, semi_axes
 from anatomica.prior.zoo import Model, load_model
 from anatomica.report.tally import tally
+from oracles import voxel_centres
 from tiny_prior import save_tiny_model
 
 
@@ -34,6 +39,9 @@ def model(tmp_path_factory) -> Model:
     population = torch.zeros(2, len(loaded.table.ids), 10)
     population[:, 1, 0] = torch.tensor([100.0, 200.0]) / 16**3
     population[0, 2, 0] = 50 / 16**3
+    shapes = patient(loaded, 100, 50)
+    moments = label_moments(torch.from_numpy(loaded.table.index[shapes.array]), len(loaded.table.ids))
+    population[:, 1:3, 4:] = torch.from_numpy(moments[1:3, 4:]).float()
     return replace(loaded, population=population)
 
 
@@ -54,6 +62,27 @@ def patient(model: Model, *counts: int) -> LabelMap:
 def test_volumes_far_from_all_patients_are_unusual(model: Model, counts, odd) -> None:
     found = unusual_tissues(model, patient(model, *counts))
     assert [u.tissue for u in found] == [model.table.tissues[i] for i in odd]
+
+
+def test_a_branch_that_ends_in_a_stub_is_misshapen() -> None:
+    """The patient itself is not; with its left subclavian artery cut off behind the origin that is named."""
+    model = load_model("aortic")
+    whole = phantom("aortic", 900_003, model.n).label_map
+    assert misshapen(model, whole) == ()
+    branch, trunk = (whole.array == whole.table.id_of(name) for name in ("LSCA", "Ao"))
+    origin = np.argwhere(branch & ndimage.binary_dilation(trunk)).mean(0)
+    far = np.linalg.norm(np.argwhere(branch) - origin, axis=1) > 6
+    array = whole.array.copy()
+    array[tuple(np.argwhere(branch)[far].T)] = 0
+    (stub,) = misshapen(model, replace(whole, array=array))
+    assert stub.tissue == "LSCA"
+    assert stub.semi_axis_mm < stub.least_mm / BEYOND
+
+
+def test_a_solid_ellipsoid_has_its_semi_axes() -> None:
+    inside = (((voxel_centres(64) - 0.5) / (0.1, 0.2, 0.3)) ** 2).sum(-1) < 1
+    labels = torch.from_numpy(inside.astype(np.uint8))
+    np.testing.assert_allclose(semi_axes(label_moments(labels, 2))[1], (0.1, 0.2, 0.3), rtol=0.01)
 
 
 def test_a_tissue_is_missed_if_every_patient_has_it(model: Model) -> None:

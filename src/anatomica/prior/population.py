@@ -38,6 +38,16 @@ def label_moments(labels: UInt8[Tensor, "n n n"], classes: int) -> Float[np.ndar
     return out.numpy()
 
 
+def semi_axes(moments: Float[np.ndarray, "*m 10"]) -> Float[np.ndarray, "*m 3"]:
+    """Of the ellipsoids with these covariances, shortest first, in edges of the cube.
+
+    A solid ellipsoid with semi-axis a has the variance a^2 / 5 along it.
+    """
+    xx, yy, zz, xy, xz, yz = np.moveaxis(moments[..., 4:], -1, 0)
+    covariance = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], axis=-1).reshape(*xx.shape, 3, 3)
+    return np.sqrt(5 * np.maximum(np.linalg.eigvalsh(covariance), 0))
+
+
 def population_moments(labels: UInt8[Tensor, "m n n n"], classes: int) -> Float[Tensor, "m C 10"]:
     """`label_moments` of every patient: what a model's folder keeps of its training set."""
     return torch.from_numpy(np.stack([label_moments(one, classes) for one in labels])).float()
