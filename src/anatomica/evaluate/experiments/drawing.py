@@ -64,7 +64,7 @@ def draw_cell(
     conditions: Sequence[tuple[Moments, Tensor]] = (),
 ) -> list[Drawn]:
     """One sample per seed as decoded; `resolved` guides (one tuple per sample), `conditions` are a baseline's
-    targets. Nothing is repaired, drawn again or begun in a layout: sweeps are of the methods themselves.
+    targets. Nothing is repaired, drawn again or begun in a scout: sweeps are of the methods themselves.
     Samples of a judged method are as `generate` gives them, and come with a verdict."""
     model = method.sampled(model)
     options = Options(
