@@ -94,7 +94,7 @@ AXES = ("shortest", "middle", "longest")
 
 
 def misshapen(model: Model, label_map: LabelMap) -> tuple[Misshapen, ...]:
-    """Tissues of which a semi-axis is unlike every training patient's: a branch that ends in a stub.
+    """Tissues with a semi-axis unlike every training patient's, such as a branch that ends in a stub.
 
     Only tissues that all patients have are looked at: what the cube cuts off has any length.
     Returns () if the model has no population statistics.
